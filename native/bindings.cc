@@ -1,0 +1,10 @@
+#include "bindings.h"
+
+NB_MODULE(_native, module) {
+  module.doc() = "Native kernel of regal: numbers in, numbers out.";
+  bind_problem(module);
+  bind_check(module);
+  bind_search(module);
+  bind_exact(module);
+  bind_offsets(module);
+}

@@ -1,0 +1,32 @@
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+// Conversions only; no logic lives in the bindings. Every call that can take longer than 1 ms
+// releases the GIL. Arrays are exact int64, C-contiguous: no silent conversion.
+namespace nb = nanobind;
+using Ints = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <int Columns>
+using Rows = nb::ndarray<const int64_t, nb::shape<-1, Columns>, nb::c_contig, nb::device::cpu>;
+
+template <typename Array>
+std::span<const int64_t> span_of(const Array& array) {
+  return {array.data(), array.size()};
+}
+
+// Moves a vector into a numpy int64 array.
+inline nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> array_of(std::vector<int64_t> values) {
+  auto* kept = new std::vector<int64_t>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+  return {kept->data(), {kept->size()}, owner};
+}
+
+void bind_problem(nb::module_& module);
+void bind_check(nb::module_& module);
+void bind_search(nb::module_& module);
+void bind_exact(nb::module_& module);
+void bind_offsets(nb::module_& module);

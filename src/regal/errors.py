@@ -1,0 +1,31 @@
+"""Everything regal raises on purpose.
+
+RegalError
+├── UsageError     the call itself is wrong: unknown option value, output exists, ...
+├── ModelError     the model file is broken or uses something that is not supported
+├── PlanError      a plan breaks a rule of its graph
+└── BackendError   the runtime refused the plan or is not installed
+
+A message is one line: which object, what is wrong, the numbers, what to do.
+Expected outcomes (no plan fits, time is up) are statuses, not errors.
+"""
+
+
+class RegalError(Exception):
+    """Base class: `except RegalError` catches every deliberate failure."""
+
+
+class UsageError(RegalError):
+    """The call itself is wrong."""
+
+
+class ModelError(RegalError):
+    """The model file is broken or uses something that is not supported."""
+
+
+class PlanError(RegalError):
+    """A plan breaks a rule of its graph."""
+
+
+class BackendError(RegalError):
+    """The runtime refused the plan, or is not installed."""

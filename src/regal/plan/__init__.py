@@ -1,0 +1,1 @@
+"""Plans: types, checks, files."""

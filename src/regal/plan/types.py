@@ -1,0 +1,51 @@
+"""A plan: every decision about how one graph is executed, with the numbers it reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """Where one storage lies. Steps are positions in the plan's order, both inclusive."""
+
+    offset: int
+    bytes: int
+    first_step: int
+    last_step: int
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The plan of one graph on one device.
+
+    `order` is a permutation of the ops. `in_place` holds (input tensor, output tensor)
+    pairs that share bytes; together they count once. `offsets` has one entry per counted
+    storage (see `Graph`); the two storages of an in-place pair have the same offset.
+    `bodies[i]` are the plans of `graph.ops[i].subgraphs`, in the same sequence.
+    """
+
+    order: tuple[int, ...]
+    in_place: tuple[tuple[int, int], ...]
+    offsets: Mapping[int, Allocation]
+    peak_bytes: int  # max over steps of live bytes + workspace
+    arena_bytes: int  # extent of the offsets after alignment
+    peak_bound: int  # proven: no plan of this graph has a lower peak
+    arena_bound: int  # proven: no offsets for this order and in-place choice end lower
+    bodies: Mapping[int, tuple[Plan, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPlan:
+    """The plans of all entries of a model, and how they were found."""
+
+    graph_hash: str
+    method: str
+    seed: int
+    evaluations: int
+    plans: tuple[Plan, ...]  # one per entry of the model
