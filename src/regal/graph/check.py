@@ -77,7 +77,7 @@ def _writers(graph: Graph) -> dict[int, int]:
             name = graph.tensors[tensor].name
             if graph.tensors[tensor].role in (Role.INPUT, Role.PARAMETER, Role.CAPTURED):
                 raise ModelError(
-                    f"op '{op.name}' writes '{name}', which is a {graph.tensors[tensor].role}"
+                    f"op '{op.name}' writes '{name}', whose role is {graph.tensors[tensor].role}"
                 )
             if tensor in writers:
                 raise ModelError(
