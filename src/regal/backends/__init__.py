@@ -1,0 +1,1 @@
+"""Apply a plan to the user's model, and prove in the real runtime that it still works."""

@@ -1,0 +1,1 @@
+"""Read model files into graphs."""
