@@ -61,10 +61,20 @@ std::vector<Piece> split(const OrderProblem& problem, std::span<const int32_t> s
 // no order of the piece has a peak below it.
 int64_t close_gap(Piece& piece, int64_t bound, Effort& effort) {
   const OrderProblem& problem = piece.part.problem;
+  const OrderProblem backward = reversed(problem);
   const auto ask = [&](int64_t budget, int64_t most) {
-    Effort share = effort.share(most);
-    OrderWithin found = order_within(problem, budget, share);
-    effort.add(share);
+    // Which end is easier to start from depends on the graph; neither is known beforehand.
+    OrderWithin found;
+    for (int64_t states = 1000; found.answer == Answer::Unknown && states < most; states *= 8) {
+      for (const bool is_backward : {false, true}) {
+        Effort share = effort.share(states);
+        found = order_within(is_backward ? backward : problem, budget, share);
+        effort.add(share);
+        if (found.answer == Answer::Unknown) continue;
+        if (is_backward) std::reverse(found.order.begin(), found.order.end());
+        break;
+      }
+    }
     if (found.answer == Answer::Yes) offer(piece, std::move(found.order));
     if (found.answer == Answer::No) bound = std::max(bound, std::min(found.next_budget, piece.peak));
     return found.answer != Answer::Unknown;
