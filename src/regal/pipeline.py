@@ -76,7 +76,8 @@ def plan_before(model: LoadedModel) -> ModelPlan:
 
 def search(model: LoadedModel, options: Options) -> ModelPlan:
     """Return the plans that the chosen method finds for all entries of the model."""
-    budget = Budget(evaluations=options.evaluations, seconds=options.seconds)
+    is_limited = options.evaluations is not None or options.seconds is not None
+    budget = Budget(evaluations=options.evaluations, seconds=options.seconds) if is_limited else None
     method = method_named(options.method)
     planned = [
         plan_graph(

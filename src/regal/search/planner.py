@@ -13,6 +13,7 @@ from regal.plan.check import planned_workspace, require_valid_plan, steps_of
 from regal.plan.problem import order_problem
 from regal.plan.types import Allocation, Plan
 from regal.search.offsets import allocate, greedy_by_size
+from regal.search.portfolio import default_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +46,7 @@ class PlannedGraph:
 def plan_graph(
     graph: Graph,
     method: OrderMethod,
-    budget: Budget,
+    budget: Budget | None,
     seed: int,
     threads: int,
     *,
@@ -56,7 +57,7 @@ def plan_graph(
     Args:
         graph: a checked graph; its bodies are planned first, each with the same budget.
         method: finds the order.
-        budget: for one graph.
+        budget: for one graph; None is the default for its size.
         seed: of every random choice.
         threads: changes the speed, never the result.
         never_worse: keep the order of the file where the found one packs worse.
@@ -75,7 +76,8 @@ def plan_graph(
     body_plans = {i: tuple(planned.plan for planned in each) for i, each in bodies.items()}
     evaluations = sum(planned.evaluations for each in bodies.values() for planned in each)
     problem = order_problem(graph, planned_workspace(graph, body_plans))
-    outcome = method(problem.native, budget, seed, threads)
+    budget_here = budget or default_budget(len(graph.ops))
+    outcome = method(problem.native, budget_here, seed=seed, threads=threads, stop_at=0)
     found = tuple(int(op) for op in outcome.order)
     in_file = tuple(range(len(graph.ops)))
     orders = [found, in_file] if never_worse and found != in_file else [found]
