@@ -40,9 +40,7 @@ class Options:
     force: bool = False
 
 
-def optimize(
-    path: Path, out: Path | None = None, options: Options | None = None
-) -> Result:
+def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
     """Return a plan that needs less memory; with `out`, the applied and verified model too."""
     options = options or Options()
     if out is not None:
@@ -67,7 +65,8 @@ def plan_before(model: LoadedModel) -> ModelPlan:
     """Return what the runtime does with the model as it is: its own order and packing."""
     default = backend_of(model.framework).default_order(model)
     plans = tuple(
-        before_plan(graph, default if i == 0 else None) for i, graph in enumerate(model.entries)
+        before_plan(graph, default if i == 0 else None)
+        for i, graph in enumerate(model.entries)
     )
     return ModelPlan(
         graph_hash=model_hash(model), method="before", seed=0, evaluations=0, plans=plans
@@ -77,7 +76,11 @@ def plan_before(model: LoadedModel) -> ModelPlan:
 def search(model: LoadedModel, options: Options) -> ModelPlan:
     """Return the plans that the chosen method finds for all entries of the model."""
     is_limited = options.evaluations is not None or options.seconds is not None
-    budget = Budget(evaluations=options.evaluations, seconds=options.seconds) if is_limited else None
+    budget = (
+        Budget(evaluations=options.evaluations, seconds=options.seconds)
+        if is_limited
+        else None
+    )
     method = method_named(options.method)
     planned = [
         plan_graph(

@@ -142,7 +142,11 @@ def verification_to_dict(verification: Verification | None) -> dict[str, Any] | 
         }
         for check in verification.checks
     ]
-    document = {**checks[0], "outputs_equal": verification.outputs_equal, "runtimes": checks}
+    document = {
+        **checks[0],
+        "outputs_equal": verification.outputs_equal,
+        "runtimes": checks,
+    }
     if verification.skipped:
         document["skipped"] = verification.skipped
     return document

@@ -72,7 +72,9 @@ def test_negative_and_enormous_sizes_are_refused() -> None:
     assert "neither may be negative" in message_of(
         replace(graph, tensors=(negative, *graph.tensors[1:]))
     )
-    assert "exceed 2^60 bytes" in message_of(replace(graph, tensors=(huge, *graph.tensors[1:])))
+    assert "exceed 2^60 bytes" in message_of(
+        replace(graph, tensors=(huge, *graph.tensors[1:]))
+    )
 
 
 def test_two_ops_of_one_name_are_refused() -> None:
@@ -104,4 +106,8 @@ def test_bodies_are_checked_too() -> None:
 
 def test_the_builder_marks_graph_outputs() -> None:
     graph = chain()
-    assert [tensor.role for tensor in graph.tensors] == [Role.INPUT, Role.ACTIVATION, Role.OUTPUT]
+    assert [tensor.role for tensor in graph.tensors] == [
+        Role.INPUT,
+        Role.ACTIVATION,
+        Role.OUTPUT,
+    ]

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 def optimize(arguments: argparse.Namespace) -> int:
     """Run `regal optimize`."""
     if arguments.devices != "1":
-        raise UsageError(f"--devices {arguments.devices}: this version plans for one device only")
+        raise UsageError(
+            f"--devices {arguments.devices}: this version plans for one device only"
+        )
     if arguments.objective != "memory":
         raise UsageError(
             f"--objective {arguments.objective}: on one device running time depends on fusion and"
@@ -71,7 +73,8 @@ def inspect(arguments: argparse.Namespace) -> int:
     model = _load(arguments)
     before = pipeline.plan_before(model)
     parts = [
-        inspect_graph(graph, plan) for graph, plan in zip(model.entries, before.plans, strict=True)
+        inspect_graph(graph, plan)
+        for graph, plan in zip(model.entries, before.plans, strict=True)
     ]
     document = inspection_to_dict(str(arguments.model), model, before, parts)
     _print(arguments, document, output.inspection_text(str(arguments.model), model, parts))
@@ -187,7 +190,10 @@ def allocate(arguments: argparse.Namespace) -> int:
         raise UsageError(f"file '{arguments.file}' does not exist")
     with output.progress("allocating"):
         run = run_allocate(
-            arguments.file, capacity=arguments.capacity, seed=arguments.seed, seconds=arguments.time
+            arguments.file,
+            capacity=arguments.capacity,
+            seed=arguments.seed,
+            seconds=arguments.time,
         )
     if arguments.out is not None and run.fits:
         write_atomically(arguments.out, run.csv_text.encode())
@@ -202,12 +208,16 @@ def _load(arguments: argparse.Namespace) -> LoadedModel:
 def _load_plan(path: Path, model: LoadedModel) -> ModelPlan:
     if not path.is_file():
         raise UsageError(f"plan file '{path}' does not exist")
-    return require_valid_model_plan(model, plan_from_json(path.read_bytes(), model, path.name))
+    return require_valid_model_plan(
+        model, plan_from_json(path.read_bytes(), model, path.name)
+    )
 
 
 def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
     if model.framework != "tflite":
-        raise UsageError(f"--header: a C header is for TFLite models, not {model.framework}")
+        raise UsageError(
+            f"--header: a C header is for TFLite models, not {model.framework}"
+        )
     from regal.backends.tflite import c_header
 
     return c_header(model, plan)

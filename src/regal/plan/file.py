@@ -21,7 +21,8 @@ DEVICE = "cpu0"
 def plan_to_json(model: LoadedModel, plan: ModelPlan) -> str:
     """Return the plan file of a checked plan; ops are named, tensors and storages numbered."""
     first, *others = [
-        _plan_to_dict(graph, entry) for graph, entry in zip(model.entries, plan.plans, strict=True)
+        _plan_to_dict(graph, entry)
+        for graph, entry in zip(model.entries, plan.plans, strict=True)
     ]
     document = {
         "schema": SCHEMA,
@@ -46,7 +47,9 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise PlanError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
+        raise PlanError(
+            f"'{name}' is not a JSON file: {str(error).splitlines()[0]}"
+        ) from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
         raise PlanError(f"'{name}' has schema {found!r}; a plan file has '{SCHEMA}'")
@@ -58,7 +61,9 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
         )
     entries = [document, *document.get("entries", [])]
     if len(entries) != len(model.entries):
-        raise PlanError(f"'{name}' has {len(entries)} entries, the model {len(model.entries)}")
+        raise PlanError(
+            f"'{name}' has {len(entries)} entries, the model {len(model.entries)}"
+        )
     try:
         plans = tuple(
             _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
@@ -83,9 +88,12 @@ def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         "fusion_groups": [],
         "layouts": {},
         "in_place": [list(pair) for pair in plan.in_place],
-        "offsets": {str(s): _allocation_to_dict(plan.offsets[s]) for s in sorted(plan.offsets)},
+        "offsets": {
+            str(s): _allocation_to_dict(plan.offsets[s]) for s in sorted(plan.offsets)
+        },
         "workspaces": {
-            names[i]: _allocation_to_dict(plan.workspaces[i]) for i in sorted(plan.workspaces)
+            names[i]: _allocation_to_dict(plan.workspaces[i])
+            for i in sorted(plan.workspaces)
         },
         "bodies": {
             names[i]: [
@@ -125,7 +133,8 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
         },
         bodies={
             _op(name, number): tuple(
-                _plan(body, graph.ops[number[name]].subgraphs[i]) for i, body in enumerate(bodies)
+                _plan(body, graph.ops[number[name]].subgraphs[i])
+                for i, body in enumerate(bodies)
             )
             for name, bodies in fields["bodies"].items()
         },

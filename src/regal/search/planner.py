@@ -10,7 +10,7 @@ import numpy as np
 from regal._native import simulate
 from regal.graph.memory import counted_storages
 from regal.plan.check import planned_workspace, require_valid_plan, steps_of
-from regal.plan.problem import order_problem
+from regal.plan.problem import order_problem, pair_rows
 from regal.plan.types import Allocation, Plan
 from regal.search.offsets import allocate, greedy_by_size
 from regal.search.portfolio import default_budget
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
     from regal.search.types import Budget, OrderMethod
 
-    Place = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int], "Placed"]
+    Place = Callable[
+        [NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int], "Placed"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,8 @@ def plan_graph(
     in_file = tuple(range(len(graph.ops)))
     orders = [found, in_file] if never_worse and found != in_file else [found]
     candidates = [
-        plan_of_order(graph, order, body_plans, peak_bound=outcome.lower_bound) for order in orders
+        plan_of_order(graph, order, body_plans, peak_bound=outcome.lower_bound)
+        for order in orders
     ]
     # A lower peak that packs worse than the file's own order is no gain.
     best = min(candidates, key=lambda plan: (plan.arena_bytes, plan.peak_bytes))
@@ -129,8 +132,7 @@ def plan_of_order(
     """
     problem = order_problem(graph, planned_workspace(graph, bodies), in_place=in_place)
     simulation = simulate(problem.native, np.array(order, dtype=np.int64))
-    rows = simulation.in_place.reshape(-1, 3)
-    pairs = tuple(problem.tensors_of_pair[tuple(int(i) for i in row)] for row in rows)
+    pairs = tuple(problem.tensors_of_pair[row] for row in pair_rows(simulation.in_place))
     plan = Plan(
         order=order,
         in_place=pairs,
@@ -174,12 +176,16 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
     placed = place(first, last, size, graph.alignment)
     at = [int(offset) for offset in placed.offsets]
     offsets = {
-        s: Allocation(offset=offset, bytes=sizes[s], first_step=steps[s][0], last_step=steps[s][1])
+        s: Allocation(
+            offset=offset, bytes=sizes[s], first_step=steps[s][0], last_step=steps[s][1]
+        )
         for members, offset in zip(groups.values(), at[: len(groups)], strict=True)
         for s in members
     }
     workspaces = {
-        i: Allocation(offset=offset, bytes=size, first_step=step_of[i], last_step=step_of[i])
+        i: Allocation(
+            offset=offset, bytes=size, first_step=step_of[i], last_step=step_of[i]
+        )
         for (i, size), offset in zip(blocks.items(), at[len(groups) :], strict=True)
     }
     return replace(
@@ -193,7 +199,8 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
 
 def _block_sizes(graph: Graph, bodies: Mapping[int, tuple[Plan, ...]]) -> dict[int, int]:
     sizes = {
-        i: op.workspace_bytes + max((body.arena_bytes for body in bodies.get(i, ())), default=0)
+        i: op.workspace_bytes
+        + max((body.arena_bytes for body in bodies.get(i, ())), default=0)
         for i, op in enumerate(graph.ops)
     }
     return {i: size for i, size in sizes.items() if size > 0}
@@ -203,7 +210,9 @@ def _groups(
     graph: Graph, plan: Plan, storages: Mapping[int, tuple[int, int]]
 ) -> dict[int, int]:
     """Return storage -> first storage of its in-place chain."""
-    source_of = {graph.tensors[b].storage: graph.tensors[a].storage for a, b in plan.in_place}
+    source_of = {
+        graph.tensors[b].storage: graph.tensors[a].storage for a, b in plan.in_place
+    }
     group_of = {}
     for storage in storages:
         root = storage
@@ -227,18 +236,28 @@ def _needed_pairs(
 
 
 def _place_well(
-    first: NDArray[np.int64], last: NDArray[np.int64], size: NDArray[np.int64], alignment: int
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    size: NDArray[np.int64],
+    alignment: int,
 ) -> Placed:
     outcome = allocate(first, last, size, alignment=alignment)
     return Placed(
-        offsets=outcome.offsets, arena_bytes=outcome.arena_bytes, arena_bound=outcome.lower_bound
+        offsets=outcome.offsets,
+        arena_bytes=outcome.arena_bytes,
+        arena_bound=outcome.lower_bound,
     )
 
 
 def _place_greedily(
-    first: NDArray[np.int64], last: NDArray[np.int64], size: NDArray[np.int64], alignment: int
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    size: NDArray[np.int64],
+    alignment: int,
 ) -> Placed:
     outcome = greedy_by_size(first, last, size, alignment=alignment)
     return Placed(
-        offsets=outcome.offsets, arena_bytes=outcome.arena_bytes, arena_bound=outcome.lower_bound
+        offsets=outcome.offsets,
+        arena_bytes=outcome.arena_bytes,
+        arena_bound=outcome.lower_bound,
     )

@@ -88,7 +88,7 @@ def exact(
         problem,
         max_states=run.left(10 * MOST_STATES),
         seconds=run.seconds_left,
-        hint=run.order,
+        hint=run.order.tolist(),
         cancel=run.cancel,
     )
     run.bound = max(run.bound, found.lower_bound)
@@ -165,7 +165,7 @@ def _prove(run: _Run) -> None:
         run.problem,
         max_states=run.left(_states(run.problem.n_ops)),
         seconds=run.seconds_left,
-        hint=run.order,
+        hint=run.order.tolist(),
         cancel=run.cancel,
     )
     run.bound = max(run.bound, found.lower_bound)
