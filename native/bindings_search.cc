@@ -24,11 +24,6 @@ using Orders = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device:
 
 namespace {
 
-// Set from any Python thread; seen by the search within one evaluation.
-struct Cancel {
-  std::atomic<bool> is_set{false};
-};
-
 std::vector<int32_t> narrow(const int64_t* values, size_t count) { return {values, values + count}; }
 
 std::vector<int64_t> wide(const std::vector<int32_t>& values) { return {values.begin(), values.end()}; }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         """A module that writes one kind of model and runs it."""
 
         def default_order(self, model: LoadedModel) -> tuple[int, ...] | None:
-            """Return the order in which the runtime itself runs the main graph; None: the file's."""
+            """Return the order in which the runtime runs the main graph; None: the file's."""
 
         def apply(self, model: LoadedModel, plan: ModelPlan) -> AppliedModel:
             """Return the model with the plan in it."""

@@ -267,7 +267,7 @@ def _offset_message(
         case OffsetFault.EMPTY:
             return f"buffer '{names[a]}' has {rows[a][2]} bytes; a buffer has at least 1"
         case OffsetFault.INVERTED:
-            return f"buffer '{names[a]}' ends in step {rows[a][1]}, before it begins in {rows[a][0]}"
+            return f"buffer '{names[a]}' ends in step {rows[a][1]}, before its begin {rows[a][0]}"
         case OffsetFault.NEGATIVE:
             return f"buffer {place(a)} starts before the arena"
         case OffsetFault.MISALIGNED:
