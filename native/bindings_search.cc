@@ -20,6 +20,7 @@ using regal::OrderProblem;
 using regal::SearchResult;
 using Keys = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Genes = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Orders = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 namespace {
@@ -148,6 +149,46 @@ void bind_search(nb::module_& module) {
       },
       "problem"_a, "decoder"_a, "keys"_a, "weight"_a = regal::kNeutralKey,
       "Decodes uint32 keys (higher = earlier); returns (order, peak bytes).");
+  module.def(
+      "peaks_of",
+      [](const OrderProblem& problem, Orders orders) {
+        if (static_cast<int32_t>(orders.shape(1)) != problem.n_ops) {
+          throw nb::value_error("peaks_of: one column per op is needed");
+        }
+        std::vector<int64_t> peaks(orders.shape(0));
+        {
+          nb::gil_scoped_release unlocked;
+          const CompactProblem compact(problem);
+          const std::vector<int32_t> flat = narrow(orders.data(), orders.size());
+          std::vector<int32_t> left;
+          for (size_t i = 0; i < peaks.size(); ++i) {
+            peaks[i] = compact.peak_of({flat.data() + i * problem.n_ops, orders.shape(1)}, left);
+          }
+        }
+        return array_of(std::move(peaks));
+      },
+      "problem"_a, "orders"_a, "Peak bytes of each row of legal orders, on one thread.");
+  module.def(
+      "decoded_peaks",
+      [](const OrderProblem& problem, Decoder decoder, Genes genes) {
+        const size_t columns = genes.shape(1);
+        if (columns != static_cast<size_t>(problem.n_ops) + 1) {
+          throw nb::value_error("decoded_peaks: one column per op and one for the weight are needed");
+        }
+        std::vector<int64_t> peaks(genes.shape(0));
+        {
+          nb::gil_scoped_release unlocked;
+          const CompactProblem compact(problem);
+          regal::OrderDecoder decoding(compact);
+          for (size_t i = 0; i < peaks.size(); ++i) {
+            const uint32_t* row = genes.data() + i * columns;
+            peaks[i] = decoding.decode(decoder, {row, columns - 1}, row[columns - 1]);
+          }
+        }
+        return array_of(std::move(peaks));
+      },
+      "problem"_a, "decoder"_a, "genes"_a,
+      "Peak bytes of each row of uint32 genes (keys, then the bend weight), on one thread.");
   module.def(
       "brkga",
       [](const OrderProblem& problem, Decoder decoder, int32_t population, int32_t elites,
