@@ -10,6 +10,7 @@
 #include "compact.h"
 #include "decode.h"
 #include "heuristics.h"
+#include "local_search.h"
 #include "search.h"
 
 using namespace nb::literals;
@@ -219,4 +220,19 @@ void bind_search(nb::module_& module) {
       "stop_at"_a, "seed_orders"_a, "alpha"_a = nb::none(), "beta"_a = nb::none(),
       "gene_bias"_a = nb::none(), "cancel"_a,
       "Returns (order, peak bytes, evaluations, was interrupted); see brkga.h.");
+  module.def(
+      "local_search",
+      [](const OrderProblem& problem, Ints start, bool is_annealing, uint64_t seed, int64_t evaluations,
+         double seconds, int64_t stop_at, Cancel& cancel) {
+        if (static_cast<int32_t>(start.size()) != problem.n_ops) {
+          throw nb::value_error("local_search: the start holds each op once");
+        }
+        const std::vector<int32_t> order = narrow(start.data(), start.size());
+        const regal::LocalSearchSettings settings{is_annealing, seed, {evaluations, seconds, stop_at}, order};
+        return tuple_of(run_interruptible(cancel, [&](const std::atomic<bool>& cancelled) {
+          return regal::run_local_search(CompactProblem(problem), settings, cancelled);
+        }));
+      },
+      nb::kw_only(), "problem"_a, "start"_a, "is_annealing"_a, "seed"_a, "evaluations"_a, "seconds"_a,
+      "stop_at"_a, "cancel"_a, "Returns (order, peak bytes, evaluations, was interrupted).");
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from regal import _native
 from regal.search.brkga import BrkgaOptions, run_brkga
 from regal.search.classic import ClassicMethod, best_classic
+from regal.search.local import annealing, local_search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,5 +105,7 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
         "ort-default": ClassicMethod(_native.Classic.ORT_DEFAULT),
         "brkga": brkga_paper,
         "brkga-tuned": brkga_tuned,
+        "local-search": local_search,
+        "annealing": annealing,
     }
 )
