@@ -82,6 +82,24 @@ nb::tuple tuple_of(std::pair<SearchResult, bool> found) {
                         was_interrupted);
 }
 
+nb::tuple rows_of(const OrderProblem& problem) {
+  std::vector<int64_t> edges, touches, inputs, outputs, in_place;
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    for (const int32_t u : problem.predecessors[v]) edges.insert(edges.end(), {u, v});
+    for (const int32_t s : problem.touched[v]) touches.insert(touches.end(), {v, s});
+  }
+  for (int32_t s = 0; s < problem.n_storages; ++s) {
+    if (problem.is_input[s]) inputs.push_back(s);
+    if (problem.is_output[s]) outputs.push_back(s);
+  }
+  for (const auto& pair : problem.in_place) {
+    in_place.insert(in_place.end(), {pair.op, pair.in, pair.out});
+  }
+  return nb::make_tuple(array_of(std::move(edges)), array_of(std::move(touches)), array_of(problem.bytes),
+                        array_of(problem.workspace), array_of(std::move(inputs)),
+                        array_of(std::move(outputs)), array_of(std::move(in_place)));
+}
+
 std::span<const double> reals_of(const std::optional<Reals>& values) {
   if (!values) return {};
   return {values->data(), values->size()};
@@ -150,6 +168,9 @@ void bind_search(nb::module_& module) {
       },
       "problem"_a, "decoder"_a, "keys"_a, "weight"_a = regal::kNeutralKey,
       "Decodes uint32 keys (higher = earlier); returns (order, peak bytes).");
+  module.def("problem_rows", &rows_of, "problem"_a,
+             "Returns (edges, touches, bytes, workspace, inputs, outputs, in_place): what\n"
+             "build_problem takes, flat, sorted and without repeats.");
   module.def(
       "peaks_of",
       [](const OrderProblem& problem, Orders orders) {

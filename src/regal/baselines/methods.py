@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from regal import _native
+from regal.baselines.cp_sat import cp_sat
 from regal.search.brkga import BrkgaOptions, run_brkga
 from regal.search.classic import ClassicMethod, best_classic
 from regal.search.local import annealing, local_search
@@ -107,5 +108,6 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
         "brkga-tuned": brkga_tuned,
         "local-search": local_search,
         "annealing": annealing,
+        "cp-sat": cp_sat,
     }
 )
