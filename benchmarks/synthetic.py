@@ -25,7 +25,7 @@ class Sketch:
         return len(self.reads) - 1
 
     def problem(self) -> _native.OrderProblem:
-        """Return the problem; op 0's tensor is the input, tensors without readers are outputs."""
+        """Return the problem; tensors without readers are outputs."""
         n = len(self.reads)
         edges = [(a, b) for b, reads in enumerate(self.reads) for a in reads]
         touches = [(b, a) for a, b in edges] + [(v, v) for v in range(n)]
@@ -51,13 +51,17 @@ def layered(n_ops: int, *, width: int = 32, seed: int = 0) -> Sketch:
     for v in range(n_ops):
         layer = v // width
         low = max(0, (layer - 2) * width)
-        reads = [rng.randrange(low, layer * width) for _ in range(rng.randint(1, 3))] if layer else []
+        reads = (
+            [rng.randrange(low, layer * width) for _ in range(rng.randint(1, 3))]
+            if layer
+            else []
+        )
         sketch.op(reads, rng.randint(1, 64) * 1024)
     return sketch
 
 
 def cells(n_ops: int, *, seed: int = 0) -> Sketch:
-    """NASNet-like: cells of 5 blocks over the two cells before, each block two ops and a sum."""
+    """NASNet-like: cells of 5 blocks over the two cells before."""
     rng = random.Random(seed)
     sketch = Sketch()
     size = 262_144
@@ -86,7 +90,7 @@ def cells(n_ops: int, *, seed: int = 0) -> Sketch:
 
 
 def random_wiring(n_ops: int, *, seed: int = 0) -> Sketch:
-    """RandWire-like stages of 32 nodes: ring of 4 neighbors, rewired with probability 0.75."""
+    """RandWire-like stages of 32 nodes: a ring of 4 neighbors, 3 of 4 wires moved."""
     rng = random.Random(seed)
     sketch = Sketch()
     size = 131_072
@@ -115,7 +119,7 @@ def random_wiring(n_ops: int, *, seed: int = 0) -> Sketch:
 
 
 def training(n_ops: int, *, seed: int = 0) -> Sketch:
-    """Forward, backward and update of a chain with skips: three ops per layer, long lives."""
+    """Forward, backward and update of a chain with skips: long lives."""
     rng = random.Random(seed)
     sketch = Sketch()
     layers = max(2, n_ops // 4)
@@ -129,8 +133,15 @@ def training(n_ops: int, *, seed: int = 0) -> Sketch:
     for layer in reversed(range(layers)):
         weight = sketch.op([gradient, forward[layer]], rng.randint(1, 128) * 1024)
         sketch.op([weight], 0)
-        gradient = sketch.op([gradient, forward[layer + 1]], sketch.bytes_of[forward[layer]])
+        gradient = sketch.op(
+            [gradient, forward[layer + 1]], sketch.bytes_of[forward[layer]]
+        )
     return sketch
 
 
-FAMILIES = {"layered": layered, "cells": cells, "wiring": random_wiring, "training": training}
+FAMILIES = {
+    "layered": layered,
+    "cells": cells,
+    "wiring": random_wiring,
+    "training": training,
+}

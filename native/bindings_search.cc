@@ -1,4 +1,5 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -23,6 +24,9 @@ using Keys = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Genes = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Orders = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+using Array = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+using Found = std::tuple<Array, int64_t, int64_t, bool>;
 
 namespace {
 
@@ -76,13 +80,12 @@ std::pair<SearchResult, bool> run_interruptible(Cancel& cancel, const Search& se
   return {std::move(result), was_interrupted};
 }
 
-nb::tuple tuple_of(std::pair<SearchResult, bool> found) {
+Found tuple_of(std::pair<SearchResult, bool> found) {
   auto& [result, was_interrupted] = found;
-  return nb::make_tuple(array_of(wide(result.order)), result.peak_bytes, result.evaluations,
-                        was_interrupted);
+  return {array_of(wide(result.order)), result.peak_bytes, result.evaluations, was_interrupted};
 }
 
-nb::tuple rows_of(const OrderProblem& problem) {
+std::tuple<Array, Array, Array, Array, Array, Array, Array> rows_of(const OrderProblem& problem) {
   std::vector<int64_t> edges, touches, inputs, outputs, in_place;
   for (int32_t v = 0; v < problem.n_ops; ++v) {
     for (const int32_t u : problem.predecessors[v]) edges.insert(edges.end(), {u, v});
@@ -95,9 +98,9 @@ nb::tuple rows_of(const OrderProblem& problem) {
   for (const auto& pair : problem.in_place) {
     in_place.insert(in_place.end(), {pair.op, pair.in, pair.out});
   }
-  return nb::make_tuple(array_of(std::move(edges)), array_of(std::move(touches)), array_of(problem.bytes),
-                        array_of(problem.workspace), array_of(std::move(inputs)),
-                        array_of(std::move(outputs)), array_of(std::move(in_place)));
+  return {array_of(std::move(edges)),  array_of(std::move(touches)), array_of(problem.bytes),
+          array_of(problem.workspace), array_of(std::move(inputs)),  array_of(std::move(outputs)),
+          array_of(std::move(in_place))};
 }
 
 std::span<const double> reals_of(const std::optional<Reals>& values) {
@@ -164,7 +167,7 @@ void bind_search(nb::module_& module) {
           peak = decoding.decode(decoder, {keys.data(), keys.size()}, weight);
           order.assign(decoding.order().begin(), decoding.order().end());
         }
-        return nb::make_tuple(array_of(wide(order)), peak);
+        return std::make_tuple(array_of(wide(order)), peak);
       },
       "problem"_a, "decoder"_a, "keys"_a, "weight"_a = regal::kNeutralKey,
       "Decodes uint32 keys (higher = earlier); returns (order, peak bytes).");

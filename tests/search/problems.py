@@ -151,7 +151,9 @@ def live_after(problem: Tiny, done: Sequence[int]) -> int:
     total = 0
     for s, size in enumerate(problem.bytes):
         users = {op for op in range(problem.n_ops) if s in problem.touches[op]}
-        began = bool(users & set(done)) or (s in problem.inputs and bool(users or s in problem.outputs))
+        began = bool(users & set(done)) or (
+            s in problem.inputs and bool(users or s in problem.outputs)
+        )
         goes_on = s in problem.outputs or bool(users - set(done))
         total += size if began and goes_on else 0
     return total
@@ -183,7 +185,9 @@ def live_during(problem: Tiny, done: Sequence[int], op: int) -> int:
 
 
 def slow_peak(problem: Tiny, order: Sequence[int]) -> int:
-    return max((live_during(problem, order[:i], op) for i, op in enumerate(order)), default=0)
+    return max(
+        (live_during(problem, order[:i], op) for i, op in enumerate(order)), default=0
+    )
 
 
 def best_peak(problem: Tiny) -> int:

@@ -49,14 +49,18 @@ def cp_sat(
     started = time.perf_counter()
     hint = best_classic(problem, stop_at=stop_at)
     if problem.n_ops > MOST_OPS:
-        note = f"cp-sat: {problem.n_ops} ops are more than {MOST_OPS}; classic order returned"
+        note = (
+            f"cp-sat: {problem.n_ops} ops are more than {MOST_OPS}; classic order returned"
+        )
         return _outcome(problem, hint.order, stop_at, started, note=note)
     if hint.optimal:
         return _outcome(problem, hint.order, stop_at, started)
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise BackendError("cp-sat: ortools is not installed; pip install ortools") from error
+        raise BackendError(
+            "cp-sat: ortools is not installed; pip install ortools"
+        ) from error
 
     rows = _Rows.of(problem)
     model = cp_model.CpModel()
@@ -159,11 +163,11 @@ def _add_problem(
 def _add_in_place(
     model: CpModel, rows: _Rows, positions: list[IntVar]
 ) -> dict[int, list[IntVar]]:
-    """Add a choice per in-place pair; return, per storage, the choices that end it early.
+    """Add a choice per in-place pair; return the choices that end each storage early.
 
-    The model may choose any matching of the pairs; a plan takes them in sequence. Where pairs
-    of one op compete, the model can therefore promise less than a plan uses: its bound stays
-    a bound.
+    The model may choose any matching of the pairs; a plan takes them in sequence. Where
+    pairs of one op compete, the model can therefore promise less than a plan uses: its
+    bound stays a bound.
     """
     by_input: dict[int, list[IntVar]] = {}
     by_output: dict[int, list[IntVar]] = {}

@@ -30,7 +30,11 @@ def random_orders(
     """Return the best of as many random orders as the budget allows."""
     # BRKGA whose every chromosome is new: one elite is kept, the others are mutants.
     options = BrkgaOptions(
-        decoder=_native.Decoder.RAW, population=100, elites=1, mutants=99, with_neutral=False
+        decoder=_native.Decoder.RAW,
+        population=100,
+        elites=1,
+        mutants=99,
+        with_neutral=False,
     )
     return run_brkga(
         problem,
@@ -80,7 +84,7 @@ def brkga_tuned(
     stop_at: int,
     cancel: Cancel | None = None,
 ) -> Outcome:
-    """Return what BRKGA finds with the strong decoder, seeded with the best classic order."""
+    """Return what BRKGA finds with the strong decoder and the best classic order."""
     return run_brkga(
         problem,
         budget,

@@ -85,7 +85,7 @@ def annealing(
     stop_at: int,
     cancel: Cancel | None = None,
 ) -> Outcome:
-    """Return the best order of simulated annealing from the best classic order; one thread."""
+    """Return the best order of annealing from the best classic order; one thread."""
     start = best_classic(problem).order
     return improve_order(
         problem,
