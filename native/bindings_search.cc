@@ -30,11 +30,6 @@ using Found = std::tuple<Array, int64_t, int64_t, bool>;
 
 namespace {
 
-// Set from any Python thread; seen by the search within one evaluation.
-struct Cancel {
-  std::atomic<bool> is_set{false};
-};
-
 std::vector<int32_t> narrow(const int64_t* values, size_t count) { return {values, values + count}; }
 
 std::vector<int64_t> wide(const std::vector<int32_t>& values) { return {values.begin(), values.end()}; }

@@ -1,1 +1,1 @@
-"""Search methods: they take a native problem and return the best order they found."""
+"""Search for good plans."""
