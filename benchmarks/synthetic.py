@@ -52,9 +52,7 @@ def layered(n_ops: int, *, width: int = 32, seed: int = 0) -> Sketch:
         layer = v // width
         low = max(0, (layer - 2) * width)
         reads = (
-            [rng.randrange(low, layer * width) for _ in range(rng.randint(1, 3))]
-            if layer
-            else []
+            [rng.randrange(low, layer * width) for _ in range(rng.randint(1, 3))] if layer else []
         )
         sketch.op(reads, rng.randint(1, 64) * 1024)
     return sketch
@@ -133,9 +131,7 @@ def training(n_ops: int, *, seed: int = 0) -> Sketch:
     for layer in reversed(range(layers)):
         weight = sketch.op([gradient, forward[layer]], rng.randint(1, 128) * 1024)
         sketch.op([weight], 0)
-        gradient = sketch.op(
-            [gradient, forward[layer + 1]], sketch.bytes_of[forward[layer]]
-        )
+        gradient = sketch.op([gradient, forward[layer + 1]], sketch.bytes_of[forward[layer]])
     return sketch
 
 

@@ -185,9 +185,7 @@ def live_during(problem: Tiny, done: Sequence[int], op: int) -> int:
 
 
 def slow_peak(problem: Tiny, order: Sequence[int]) -> int:
-    return max(
-        (live_during(problem, order[:i], op) for i, op in enumerate(order)), default=0
-    )
+    return max((live_during(problem, order[:i], op) for i, op in enumerate(order)), default=0)
 
 
 def best_peak(problem: Tiny) -> int:

@@ -49,18 +49,14 @@ def cp_sat(
     started = time.perf_counter()
     hint = best_classic(problem, stop_at=stop_at)
     if problem.n_ops > MOST_OPS:
-        note = (
-            f"cp-sat: {problem.n_ops} ops are more than {MOST_OPS}; classic order returned"
-        )
+        note = f"cp-sat: {problem.n_ops} ops are more than {MOST_OPS}; classic order returned"
         return _outcome(problem, hint.order, stop_at, started, note=note)
     if hint.optimal:
         return _outcome(problem, hint.order, stop_at, started)
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise BackendError(
-            "cp-sat: ortools is not installed; pip install ortools"
-        ) from error
+        raise BackendError("cp-sat: ortools is not installed; pip install ortools") from error
 
     rows = _Rows.of(problem)
     model = cp_model.CpModel()
@@ -103,9 +99,7 @@ class _Rows:
 
     @classmethod
     def of(cls, problem: OrderProblem) -> _Rows:
-        edges, touches, sizes, workspace, inputs, outputs, in_place = _native.problem_rows(
-            problem
-        )
+        edges, touches, sizes, workspace, inputs, outputs, in_place = _native.problem_rows(problem)
         users: list[list[int]] = [[] for _ in sizes]
         for op, storage in touches.reshape(-1, 2).tolist():
             users[storage].append(op)
@@ -160,9 +154,7 @@ def _add_problem(
     return positions, peak
 
 
-def _add_in_place(
-    model: CpModel, rows: _Rows, positions: list[IntVar]
-) -> dict[int, list[IntVar]]:
+def _add_in_place(model: CpModel, rows: _Rows, positions: list[IntVar]) -> dict[int, list[IntVar]]:
     """Add a choice per in-place pair; return the choices that end each storage early.
 
     The model may choose any matching of the pairs; a plan takes them in sequence. Where

@@ -118,9 +118,7 @@ def run_brkga(
         evaluations=NO_LIMIT if budget.evaluations is None else budget.evaluations,
         seconds=math.inf if budget.seconds is None else budget.seconds,
         stop_at=stop_at,
-        seed_orders=np.array(seed_orders, dtype=np.int64).reshape(
-            len(seed_orders), problem.n_ops
-        ),
+        seed_orders=np.array(seed_orders, dtype=np.int64).reshape(len(seed_orders), problem.n_ops),
         alpha=proposal.alpha,
         beta=proposal.beta,
         gene_bias=proposal.elite_bias,
