@@ -79,10 +79,15 @@ bool ForcedMoves::run_descent(Downset& done, int64_t budget, int32_t first) {
   return false;
 }
 
-OrderWithin order_within(const OrderProblem& problem, int64_t budget, Effort& effort, int64_t memory_bytes) {
+OrderWithin order_within(const OrderProblem& problem, const OrderProblem& backward, int64_t budget,
+                         Effort& effort, int64_t memory_bytes) {
   OrderWithin result;
+  Downset ending(backward);
+  ForcedMoves forced_back;
+  forced_back.run_all(ending, budget);
   Downset done(problem);
-  ForcedMoves forced(problem);
+  done.hold_back(ending.order());
+  ForcedMoves forced;
   BitsetTable seen(done.bits().size());
   const int64_t most_seen = memory_bytes / static_cast<int64_t>(8 * done.bits().size() + 16);
   std::vector<Level> path;
@@ -111,7 +116,7 @@ OrderWithin order_within(const OrderProblem& problem, int64_t budget, Effort& ef
   while (!done.is_full()) {
     if (path.empty()) {
       result.answer = Answer::No;
-      result.next_budget = std::min(next_budget, forced.next_budget());
+      result.next_budget = std::min({next_budget, forced.next_budget(), forced_back.next_budget()});
       return result;
     }
     done.undo_to(path.back().size);
@@ -126,6 +131,7 @@ OrderWithin order_within(const OrderProblem& problem, int64_t budget, Effort& ef
   }
   result.answer = Answer::Yes;
   result.order.assign(done.order().begin(), done.order().end());
+  result.order.insert(result.order.end(), ending.order().rbegin(), ending.order().rend());
   return result;
 }
 
