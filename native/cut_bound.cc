@@ -1,96 +1,35 @@
 #include "cut_bound.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "bounds.h"
 
 namespace regal {
-namespace {
 
-constexpr int64_t kUncuttable = std::numeric_limits<int64_t>::max() / 4;
-
-}  // namespace
-
-CutBound::CutBound(const OrderProblem& problem)
-    : problem_(&problem),
-      source_(problem.n_ops + 2 * problem.n_storages),
-      sink_(source_ + 1),
-      out_(sink_ + 1),
-      level_(sink_ + 1),
-      next_(sink_ + 1) {
+int64_t CutBound::during(int32_t op) {
+  const OrderProblem& problem = *problem_;
+  constexpr int32_t kSource = 0, kSink = 1;
+  const auto node = [](int32_t v) { return v + 2; };
+  const auto begun = [&](int32_t s) { return problem.n_ops + 2 + 2 * s; };
+  const auto over = [&](int32_t s) { return problem.n_ops + 3 + 2 * s; };
+  flow_.clear(problem.n_ops + 2 + 2 * problem.n_storages);
   for (int32_t v = 0; v < problem.n_ops; ++v) {
-    for (const int32_t u : problem.predecessors[v]) add_arc(v, u, kUncuttable);
+    for (const int32_t u : problem.predecessors[v]) flow_.add_arc(node(v), node(u), Flow::kUncuttable);
   }
   for (int32_t s = 0; s < problem.n_storages; ++s) {
     if (problem.touchers[s].empty() && !(problem.is_input[s] && problem.is_output[s])) continue;
-    add_arc(begun(s), over(s), problem.bytes[s]);
-    if (problem.is_input[s]) add_arc(source_, begun(s), kUncuttable);
-    if (problem.is_output[s]) add_arc(over(s), sink_, kUncuttable);
+    flow_.add_arc(begun(s), over(s), problem.bytes[s]);
+    if (problem.is_input[s]) flow_.add_arc(kSource, begun(s), Flow::kUncuttable);
+    if (problem.is_output[s]) flow_.add_arc(over(s), kSink, Flow::kUncuttable);
     for (const int32_t v : problem.touchers[s]) {
-      add_arc(v, begun(s), kUncuttable);
-      add_arc(over(s), v, kUncuttable);
+      flow_.add_arc(node(v), begun(s), Flow::kUncuttable);
+      flow_.add_arc(over(s), node(v), Flow::kUncuttable);
     }
   }
-  for (const Arc& arc : arcs_) fresh_.push_back(arc.capacity);
-}
-
-void CutBound::add_arc(int32_t from, int32_t to, int64_t capacity) {
-  out_[from].push_back(static_cast<int32_t>(arcs_.size()));
-  arcs_.push_back({to, capacity});
-  out_[to].push_back(static_cast<int32_t>(arcs_.size()));
-  arcs_.push_back({from, 0});
-}
-
-void CutBound::tie(int32_t from, int32_t to) {
-  add_arc(from, to, kUncuttable);
-  tied_.insert(tied_.end(), {from, to});
-}
-
-int64_t CutBound::during(int32_t op) {
-  for (const int32_t node : tied_) out_[node].pop_back();
-  tied_.clear();
-  arcs_.resize(fresh_.size());
-  for (size_t i = 0; i < arcs_.size(); ++i) arcs_[i].capacity = fresh_[i];
-  // The op itself has not ended; its ancestors have run because it is tied to them by precedence
-  // arcs only if it ran, so they are tied to the source one by one; descendants follow from the arcs.
-  tie(op, sink_);
-  for (const int32_t u : problem_->predecessors[op]) tie(source_, u);
-  for (const int32_t s : problem_->touched[op]) tie(source_, begun(s));
-  int64_t flow = 0;
-  while (find_levels()) {
-    std::fill(next_.begin(), next_.end(), 0);
-    while (const int64_t pushed = push(source_, kUncuttable)) flow += pushed;
-  }
-  return flow + problem_->workspace[op] - most_saved_in_place(*problem_, op);
-}
-
-bool CutBound::find_levels() {
-  std::fill(level_.begin(), level_.end(), -1);
-  std::vector<int32_t> queue{source_};
-  level_[source_] = 0;
-  for (size_t i = 0; i < queue.size() && level_[sink_] < 0; ++i) {
-    for (const int32_t a : out_[queue[i]]) {
-      if (arcs_[a].capacity == 0 || level_[arcs_[a].to] >= 0) continue;
-      level_[arcs_[a].to] = level_[queue[i]] + 1;
-      queue.push_back(arcs_[a].to);
-    }
-  }
-  return level_[sink_] >= 0;
-}
-
-int64_t CutBound::push(int32_t node, int64_t most) {
-  if (node == sink_) return most;
-  for (size_t& i = next_[node]; i < out_[node].size(); ++i) {
-    Arc& arc = arcs_[out_[node][i]];
-    if (arc.capacity == 0 || level_[arc.to] != level_[node] + 1) continue;
-    if (const int64_t pushed = push(arc.to, std::min(most, arc.capacity)); pushed > 0) {
-      arc.capacity -= pushed;
-      arcs_[out_[node][i] ^ 1].capacity += pushed;
-      return pushed;
-    }
-  }
-  return 0;
+  // The op has not ended, but has begun all that it touches. Its ancestors ran before it; its
+  // descendants cannot have run because it has not.
+  flow_.add_arc(node(op), kSink, Flow::kUncuttable);
+  for (const int32_t u : problem.predecessors[op]) flow_.add_arc(kSource, node(u), Flow::kUncuttable);
+  for (const int32_t s : problem.touched[op]) flow_.add_arc(kSource, begun(s), Flow::kUncuttable);
+  return flow_.run() + problem.workspace[op] - most_saved_in_place(problem, op);
 }
 
 }  // namespace regal

@@ -30,6 +30,7 @@ class Downset {
     while (this->size() > size) undo();
   }
 
+  bool has(int32_t op) const { return bits_[op / 64] >> (op % 64) & 1; }
   int32_t size() const { return static_cast<int32_t>(order_.size()); }
   // True once all ops ran that are not held back.
   bool is_full() const { return size() == goal_; }
