@@ -1,4 +1,5 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "compact.h"
 #include "decode.h"
 #include "heuristics.h"
+#include "local_search.h"
 #include "search.h"
 
 using namespace nb::literals;
@@ -20,7 +22,11 @@ using regal::OrderProblem;
 using regal::SearchResult;
 using Keys = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Genes = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Orders = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+using Array = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+using Found = std::tuple<Array, int64_t, int64_t, bool>;
 
 namespace {
 
@@ -69,10 +75,27 @@ std::pair<SearchResult, bool> run_interruptible(Cancel& cancel, const Search& se
   return {std::move(result), was_interrupted};
 }
 
-nb::tuple tuple_of(std::pair<SearchResult, bool> found) {
+Found tuple_of(std::pair<SearchResult, bool> found) {
   auto& [result, was_interrupted] = found;
-  return nb::make_tuple(array_of(wide(result.order)), result.peak_bytes, result.evaluations,
-                        was_interrupted);
+  return {array_of(wide(result.order)), result.peak_bytes, result.evaluations, was_interrupted};
+}
+
+std::tuple<Array, Array, Array, Array, Array, Array, Array> rows_of(const OrderProblem& problem) {
+  std::vector<int64_t> edges, touches, inputs, outputs, in_place;
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    for (const int32_t u : problem.predecessors[v]) edges.insert(edges.end(), {u, v});
+    for (const int32_t s : problem.touched[v]) touches.insert(touches.end(), {v, s});
+  }
+  for (int32_t s = 0; s < problem.n_storages; ++s) {
+    if (problem.is_input[s]) inputs.push_back(s);
+    if (problem.is_output[s]) outputs.push_back(s);
+  }
+  for (const auto& pair : problem.in_place) {
+    in_place.insert(in_place.end(), {pair.op, pair.in, pair.out});
+  }
+  return {array_of(std::move(edges)),  array_of(std::move(touches)), array_of(problem.bytes),
+          array_of(problem.workspace), array_of(std::move(inputs)),  array_of(std::move(outputs)),
+          array_of(std::move(in_place))};
 }
 
 std::span<const double> reals_of(const std::optional<Reals>& values) {
@@ -139,10 +162,53 @@ void bind_search(nb::module_& module) {
           peak = decoding.decode(decoder, {keys.data(), keys.size()}, weight);
           order.assign(decoding.order().begin(), decoding.order().end());
         }
-        return nb::make_tuple(array_of(wide(order)), peak);
+        return std::make_tuple(array_of(wide(order)), peak);
       },
       "problem"_a, "decoder"_a, "keys"_a, "weight"_a = regal::kNeutralKey,
       "Decodes uint32 keys (higher = earlier); returns (order, peak bytes).");
+  module.def("problem_rows", &rows_of, "problem"_a,
+             "Returns (edges, touches, bytes, workspace, inputs, outputs, in_place): what\n"
+             "build_problem takes, flat, sorted and without repeats.");
+  module.def(
+      "peaks_of",
+      [](const OrderProblem& problem, Orders orders) {
+        if (static_cast<int32_t>(orders.shape(1)) != problem.n_ops) {
+          throw nb::value_error("peaks_of: one column per op is needed");
+        }
+        std::vector<int64_t> peaks(orders.shape(0));
+        {
+          nb::gil_scoped_release unlocked;
+          const CompactProblem compact(problem);
+          const std::vector<int32_t> flat = narrow(orders.data(), orders.size());
+          std::vector<int32_t> left;
+          for (size_t i = 0; i < peaks.size(); ++i) {
+            peaks[i] = compact.peak_of({flat.data() + i * problem.n_ops, orders.shape(1)}, left);
+          }
+        }
+        return array_of(std::move(peaks));
+      },
+      "problem"_a, "orders"_a, "Peak bytes of each row of legal orders, on one thread.");
+  module.def(
+      "decoded_peaks",
+      [](const OrderProblem& problem, Decoder decoder, Genes genes) {
+        const size_t columns = genes.shape(1);
+        if (columns != static_cast<size_t>(problem.n_ops) + 1) {
+          throw nb::value_error("decoded_peaks: one column per op and one for the weight are needed");
+        }
+        std::vector<int64_t> peaks(genes.shape(0));
+        {
+          nb::gil_scoped_release unlocked;
+          const CompactProblem compact(problem);
+          regal::OrderDecoder decoding(compact);
+          for (size_t i = 0; i < peaks.size(); ++i) {
+            const uint32_t* row = genes.data() + i * columns;
+            peaks[i] = decoding.decode(decoder, {row, columns - 1}, row[columns - 1]);
+          }
+        }
+        return array_of(std::move(peaks));
+      },
+      "problem"_a, "decoder"_a, "genes"_a,
+      "Peak bytes of each row of uint32 genes (keys, then the bend weight), on one thread.");
   module.def(
       "brkga",
       [](const OrderProblem& problem, Decoder decoder, int32_t population, int32_t elites,
@@ -173,4 +239,19 @@ void bind_search(nb::module_& module) {
       "stop_at"_a, "seed_orders"_a, "alpha"_a = nb::none(), "beta"_a = nb::none(),
       "gene_bias"_a = nb::none(), "cancel"_a,
       "Returns (order, peak bytes, evaluations, was interrupted); see brkga.h.");
+  module.def(
+      "local_search",
+      [](const OrderProblem& problem, Ints start, bool is_annealing, uint64_t seed, int64_t evaluations,
+         double seconds, int64_t stop_at, Cancel& cancel) {
+        if (static_cast<int32_t>(start.size()) != problem.n_ops) {
+          throw nb::value_error("local_search: the start holds each op once");
+        }
+        const std::vector<int32_t> order = narrow(start.data(), start.size());
+        const regal::LocalSearchSettings settings{is_annealing, seed, {evaluations, seconds, stop_at}, order};
+        return tuple_of(run_interruptible(cancel, [&](const std::atomic<bool>& cancelled) {
+          return regal::run_local_search(CompactProblem(problem), settings, cancelled);
+        }));
+      },
+      nb::kw_only(), "problem"_a, "start"_a, "is_annealing"_a, "seed"_a, "evaluations"_a, "seconds"_a,
+      "stop_at"_a, "cancel"_a, "Returns (order, peak bytes, evaluations, was interrupted).");
 }

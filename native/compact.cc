@@ -90,6 +90,7 @@ void CompactProblem::add_storage(int32_t storage, std::vector<int32_t>& counter_
   readers.insert(readers.end(), touchers.begin(), touchers.end());
   counters.push_back(counter);
   untouched.push_back(counter.touchers);
+  freed.push_back(counter.freed);
 }
 
 void CompactProblem::add_pairs(int32_t op, const std::vector<int32_t>& counter_of) {
@@ -139,7 +140,7 @@ int64_t CompactProblem::peak_of(std::span<const int32_t> order, std::vector<int3
       live += row.after;
       for (int32_t i = row.counted; i < end; ++i) {
         const int32_t c = counted[i];
-        if (--counts[c] == 0) live -= counters[c].freed;
+        live -= --counts[c] == 0 ? freed[c] : 0;
       }
       continue;
     }

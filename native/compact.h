@@ -68,6 +68,7 @@ class CompactProblem {
   std::vector<int32_t> readers;
   std::vector<int32_t> untouched;    // per counter: its touchers; where `left` starts
   std::vector<int32_t> waiting;      // per op: its predecessors
+  std::vector<int64_t> freed;        // per counter, as in `counters`: what peak_of reads
   int64_t start_bytes = 0;           // live before step 0
   int64_t largest_change = 0;        // most bytes by which a single op can change the live ones
 

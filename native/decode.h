@@ -37,7 +37,7 @@ class OrderDecoder {
   template <Decoder kind>
   int64_t decode_by_bytes(std::span<const uint32_t> keys, uint32_t weight);
   template <Decoder kind>
-  ReadyOp ready_op(std::span<const uint32_t> keys, int32_t op) const;
+  ReadyOp ready_op(std::span<const uint32_t> keys, int32_t op);
   template <Decoder kind>
   void count_touches(std::span<const uint32_t> keys, int32_t op);
 
@@ -50,6 +50,7 @@ class OrderDecoder {
   std::vector<int32_t> stack_;
   std::vector<uint8_t> visited_;
   ReadySet ready_;
+  std::vector<Effect> effects_;  // per ready op: what it would do now
   int64_t bend_bytes_ = 0;       // by how much the highest key lowers a change
 };
 

@@ -1,25 +1,20 @@
 // Decoders that look at the bytes which the next step costs.
 #include <algorithm>
-#include <limits>
 
 #include "decode.h"
 
 namespace regal {
-namespace {
-
-constexpr int64_t kNeverSafe = std::numeric_limits<int64_t>::max();
-
-}  // namespace
 
 template <Decoder kind>
-ReadyOp OrderDecoder::ready_op(std::span<const uint32_t> keys, int32_t op) const {
+ReadyOp OrderDecoder::ready_op(std::span<const uint32_t> keys, int32_t op) {
   const Effect effect = problem_->effect_of(op, left_.data());
+  effects_[op] = effect;
   if constexpr (kind == Decoder::Greedy) return {effect.after, effect.during, keys[op], op};
   // 16 bits of the key: their product with the bytes stays far below 2^63.
   const int64_t opinion = static_cast<int64_t>(keys[op] >> 16) - (kNeutralKey >> 16);
   const int64_t score = effect.after - ((opinion * bend_bytes_) >> 15);
   const bool is_safe = kind == Decoder::Forced && effect.after <= 0;
-  return {score, is_safe ? effect.during : kNeverSafe, keys[op], op};
+  return {score, is_safe ? effect.during : ReadySet::kNever, keys[op], op};
 }
 
 // Runs `op` on the counters, and corrects the ready ops whose cost depends on them.
@@ -52,6 +47,7 @@ int64_t OrderDecoder::decode_by_bytes(std::span<const uint32_t> keys, uint32_t w
   for (size_t c = 0; c < among_.size(); ++c) among_[c] = p.counters[c].among;
   const int64_t largest = std::min(p.largest_change, int64_t{1} << 45);
   bend_bytes_ = static_cast<int64_t>(static_cast<double>(largest) * weight * 0x1.0p-31);
+  effects_.resize(p.n_ops());
   ready_.clear();
   for (int32_t v = 0; v < p.n_ops(); ++v) {
     if (waiting_[v] == 0) ready_.insert(ready_op<kind>(keys, v));
@@ -61,14 +57,14 @@ int64_t OrderDecoder::decode_by_bytes(std::span<const uint32_t> keys, uint32_t w
   while (!ready_.is_empty()) {
     int32_t v;
     if constexpr (kind == Decoder::Greedy) {
-      v = ready_.best_within(peak - live).op;
+      v = ready_.best_within(peak - live);
     } else {
       const ReadySet::Best best = ready_.best();
-      const bool is_safe = kind == Decoder::Forced && best.by_second->second <= peak - live;
-      v = is_safe ? best.by_second->op : best.by_first->op;
+      const bool is_safe = kind == Decoder::Forced && best.second <= peak - live;
+      v = is_safe ? best.by_second : best.by_first;
     }
     ready_.remove(v);
-    const Effect effect = p.effect_of(v, left_.data());
+    const Effect effect = effects_[v];
     peak = std::max(peak, live + effect.during);
     live += effect.after;
     order_.push_back(v);

@@ -3,27 +3,9 @@
 #include <algorithm>
 
 namespace regal {
-namespace {
 
-constexpr int kShift = 4;
-constexpr size_t kMatch = size_t{1} << kShift;
-
-bool breaks_tie(const ReadyOp& a, const ReadyOp& b) {
-  return a.key != b.key ? a.key > b.key : a.op < b.op;
-}
-
-bool is_better_first(const ReadyOp& a, const ReadyOp& b) {
-  return a.first != b.first ? a.first < b.first : breaks_tie(a, b);
-}
-
-bool is_better_second(const ReadyOp& a, const ReadyOp& b) {
-  return a.second != b.second ? a.second < b.second : is_better_first(a, b);
-}
-
-}  // namespace
-
-ReadySet::ReadySet(int32_t n_ops) : place_(n_ops, -1) {
-  entries_.reserve(n_ops);
+ReadySet::ReadySet(int32_t n_ops)
+    : firsts_(n_ops), seconds_(n_ops), keys_(n_ops), ops_(n_ops), place_(n_ops, 0) {
   for (size_t size = n_ops; size > kMatch;) {
     size = (size + kMatch - 1) >> kShift;
     levels_.push_back({std::vector<Winner>(size), std::vector<uint8_t>(size, 0), {}});
@@ -31,68 +13,43 @@ ReadySet::ReadySet(int32_t n_ops) : place_(n_ops, -1) {
   }
 }
 
-void ReadySet::clear() {
-  while (!entries_.empty()) remove(entries_.back().op);
-}
-
-void ReadySet::insert(const ReadyOp& entry) {
-  place_[entry.op] = static_cast<int32_t>(entries_.size());
-  entries_.push_back(entry);
-  mark(entries_.size() - 1);
-}
-
-void ReadySet::update(const ReadyOp& entry) {
-  entries_[place_[entry.op]] = entry;
-  mark(place_[entry.op]);
-}
-
-void ReadySet::remove(int32_t op) {
-  const int32_t hole = place_[op];
-  mark(hole);
-  mark(entries_.size() - 1);
-  entries_[hole] = entries_.back();
-  place_[entries_[hole].op] = hole;
-  place_[op] = -1;
-  entries_.pop_back();
-}
-
-ReadySet::Best ReadySet::best() {
-  const size_t top = refresh();
-  const Winner winner = match(top, 0, size_at(top));
-  return {&entries_[winner.by_first], &entries_[winner.by_second]};
-}
-
-const ReadyOp& ReadySet::best_within(int64_t limit) {
-  const size_t top = refresh();
-  const Winner winner = match(top, 0, size_at(top));
-  if (entries_[winner.by_second].second > limit) return entries_[winner.by_second];
-  if (entries_[winner.by_first].second <= limit) return entries_[winner.by_first];
+int32_t ReadySet::best_within(int64_t limit) {
+  const Winner winner = size_ <= kMatch ? match_entries(0, size_) : match_levels();
+  if (seconds_[winner.by_second] > limit) return ops_[winner.by_second];
+  if (seconds_[winner.by_first] <= limit) return ops_[winner.by_first];
   int32_t best = winner.by_second;
+  size_t top = 0;
+  while (size_at(top) > kMatch) ++top;
   search(limit, top, 0, size_at(top), best);
-  return entries_[best];
+  return ops_[best];
 }
 
-// Descends where an entry fits and could still be better than `best`, which fits.
+// Descends where an entry fits and one could still be better than `best`, which fits.
 void ReadySet::search(int64_t limit, size_t level, size_t begin, size_t end, int32_t& best) const {
   for (size_t i = begin; i < end; ++i) {
-    const Winner winner = at(level, i);
-    if (entries_[winner.by_second].second > limit) continue;
-    if (!is_better_first(entries_[winner.by_first], entries_[best])) continue;
-    if (entries_[winner.by_first].second <= limit) {
+    const auto entry = static_cast<int32_t>(i);
+    const Winner winner = level == 0 ? Winner{entry, entry} : levels_[level - 1].winners[i];
+    if (seconds_[winner.by_second] > limit || !is_better_first(winner.by_first, best)) continue;
+    if (seconds_[winner.by_first] <= limit) {
       best = winner.by_first;
-    } else if (level > 0) {
+    } else {
       search(limit, level - 1, i << kShift, std::min((i + 1) << kShift, size_at(level - 1)), best);
     }
   }
 }
 
-void ReadySet::mark(size_t entry) {
+void ReadySet::mark_levels(size_t place) {
   for (Level& level : levels_) {
-    entry >>= kShift;
-    if (level.is_stale[entry]) return;
-    level.is_stale[entry] = 1;
-    level.stale.push_back(static_cast<int32_t>(entry));
+    place >>= kShift;
+    if (level.is_stale[place]) return;
+    level.is_stale[place] = 1;
+    level.stale.push_back(static_cast<int32_t>(place));
   }
+}
+
+ReadySet::Winner ReadySet::match_levels() {
+  const size_t top = refresh();
+  return match_winners(levels_[top - 1], 0, size_at(top));
 }
 
 // Replays stale matches up to the lowest level that one scan can cover; returns that level.
@@ -104,34 +61,28 @@ size_t ReadySet::refresh() {
     for (const int32_t i : above.stale) {
       above.is_stale[i] = 0;
       const size_t begin = static_cast<size_t>(i) << kShift;
-      if (begin < size) above.winners[i] = match(level, begin, std::min(begin + kMatch, size));
+      if (begin >= size) continue;
+      const size_t end = std::min(begin + kMatch, size);
+      above.winners[i] =
+          level == 0 ? match_entries(begin, end) : match_winners(levels_[level - 1], begin, end);
     }
     above.stale.clear();
   }
   return level;
 }
 
-ReadySet::Winner ReadySet::match(size_t level, size_t begin, size_t end) const {
-  Winner best = at(level, begin);
+ReadySet::Winner ReadySet::match_winners(const Level& level, size_t begin, size_t end) const {
+  Winner best = level.winners[begin];
   for (size_t i = begin + 1; i < end; ++i) {
-    const Winner other = at(level, i);
-    if (is_better_first(entries_[other.by_first], entries_[best.by_first])) {
-      best.by_first = other.by_first;
-    }
-    if (is_better_second(entries_[other.by_second], entries_[best.by_second])) {
-      best.by_second = other.by_second;
-    }
+    const Winner other = level.winners[i];
+    if (is_better_first(other.by_first, best.by_first)) best.by_first = other.by_first;
+    if (is_better_second(other.by_second, best.by_second)) best.by_second = other.by_second;
   }
   return best;
 }
 
-ReadySet::Winner ReadySet::at(size_t level, size_t i) const {
-  if (level > 0) return levels_[level - 1].winners[i];
-  return {static_cast<int32_t>(i), static_cast<int32_t>(i)};
-}
-
 size_t ReadySet::size_at(size_t level) const {
-  size_t size = entries_.size();
+  size_t size = size_;
   for (size_t k = 0; k < level; ++k) size = (size + kMatch - 1) >> kShift;
   return size;
 }

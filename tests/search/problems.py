@@ -151,7 +151,9 @@ def live_after(problem: Tiny, done: Sequence[int]) -> int:
     total = 0
     for s, size in enumerate(problem.bytes):
         users = {op for op in range(problem.n_ops) if s in problem.touches[op]}
-        began = bool(users & set(done)) or (s in problem.inputs and bool(users or s in problem.outputs))
+        began = bool(users & set(done)) or (
+            s in problem.inputs and bool(users or s in problem.outputs)
+        )
         goes_on = s in problem.outputs or bool(users - set(done))
         total += size if began and goes_on else 0
     return total

@@ -6,8 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from regal import _native
+from regal.baselines.cp_sat import cp_sat
 from regal.search.brkga import BrkgaOptions, run_brkga
 from regal.search.classic import ClassicMethod, best_classic
+from regal.search.local import annealing, local_search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +30,11 @@ def random_orders(
     """Return the best of as many random orders as the budget allows."""
     # BRKGA whose every chromosome is new: one elite is kept, the others are mutants.
     options = BrkgaOptions(
-        decoder=_native.Decoder.RAW, population=100, elites=1, mutants=99, with_neutral=False
+        decoder=_native.Decoder.RAW,
+        population=100,
+        elites=1,
+        mutants=99,
+        with_neutral=False,
     )
     return run_brkga(
         problem,
@@ -78,7 +84,7 @@ def brkga_tuned(
     stop_at: int,
     cancel: Cancel | None = None,
 ) -> Outcome:
-    """Return what BRKGA finds with the strong decoder, seeded with the best classic order."""
+    """Return what BRKGA finds with the strong decoder and the best classic order."""
     return run_brkga(
         problem,
         budget,
@@ -104,5 +110,8 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
         "ort-default": ClassicMethod(_native.Classic.ORT_DEFAULT),
         "brkga": brkga_paper,
         "brkga-tuned": brkga_tuned,
+        "local-search": local_search,
+        "annealing": annealing,
+        "cp-sat": cp_sat,
     }
 )

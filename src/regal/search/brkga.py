@@ -64,6 +64,18 @@ class Proposal:
     elite_bias: NDArray[np.float64] | None = None  # (n_ops + 1,), 0 to 1
 
 
+def require_legal(problem: OrderProblem, orders: Sequence[NDArray[np.int64]]) -> None:
+    """Raise PlanError unless each order holds every op once, in a legal sequence."""
+    no_pairs = np.zeros((0, 3), dtype=np.int64)
+    for number, order in enumerate(orders):
+        verdict = _native.check_order(problem, order, no_pairs)
+        if verdict.fault != _native.OrderFault.NONE:
+            raise PlanError(
+                f"order {number}: op {verdict.first} breaks the order "
+                f"({verdict.fault.name.lower()}); give each op once, writers before readers"
+            )
+
+
 def run_brkga(
     problem: OrderProblem,
     budget: Budget,
@@ -89,7 +101,7 @@ def run_brkga(
     """
     options = options or BrkgaOptions()
     proposal = proposal or Proposal()
-    _require_legal(problem, seed_orders)
+    require_legal(problem, seed_orders)
     _require_shapes(problem.n_ops + 1, proposal)
     started = time.perf_counter()
     order, peak_bytes, evaluations, was_interrupted = _native.brkga(
@@ -123,19 +135,12 @@ def run_brkga(
     )
 
 
-def _require_legal(problem: OrderProblem, orders: Sequence[NDArray[np.int64]]) -> None:
-    no_pairs = np.zeros((0, 3), dtype=np.int64)
-    for number, order in enumerate(orders):
-        verdict = _native.check_order(problem, order, no_pairs)
-        if verdict.fault != _native.OrderFault.NONE:
-            raise PlanError(
-                f"seed order {number}: op {verdict.first} breaks the order "
-                f"({verdict.fault.name.lower()}); give each op once, writers before readers"
-            )
-
-
 def _require_shapes(genes: int, proposal: Proposal) -> None:
-    named = {"alpha": proposal.alpha, "beta": proposal.beta, "elite_bias": proposal.elite_bias}
+    named = {
+        "alpha": proposal.alpha,
+        "beta": proposal.beta,
+        "elite_bias": proposal.elite_bias,
+    }
     for name, values in named.items():
         if values is None:
             continue

@@ -57,7 +57,7 @@ def best_classic(
 
 
 class ClassicMethod:
-    """An `OrderMethod` that returns the best of some classic orders; the budget is not used."""
+    """An `OrderMethod` that returns the best of some classic orders, whatever the budget."""
 
     def __init__(self, *classics: Classic) -> None:
         self._classics = classics

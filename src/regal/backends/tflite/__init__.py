@@ -16,6 +16,5 @@ __all__ = ["apply", "c_header", "default_order", "refine", "verify"]
 
 
 def default_order(model: LoadedModel) -> tuple[int, ...] | None:
-    """Return None: TFLM and LiteRT run operators in the order of the file."""
-    del model
+    """Return None: TFLite Micro and LiteRT run a file in its own order."""
     return None
