@@ -1,0 +1,50 @@
+"""What a backend returns: the applied model, and the verdict of the real runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedModel:
+    """The rewritten model, not yet on disk.
+
+    `files` maps a file name to its bytes. The name "" stands for the output file itself;
+    other names (external data) lie beside it. `notes` say what was done or left, for people.
+    """
+
+    files: Mapping[str, bytes]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeCheck:
+    """One runtime ran the original and the new model in child processes on equal inputs.
+
+    `before` and `after` hold what that runtime measured, in bytes: `head_bytes` and
+    `total_bytes` (TFLM arena), `span_bytes` (LiteRT), `heap_peak_bytes` (ONNX Runtime).
+    """
+
+    runtime: str  # name and version
+    outputs_equal: bool
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    invocations: int
+    detail: str = ""  # the first difference, when outputs differ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The verdicts of all runtimes that could run the model; none means `skipped` says why."""
+
+    checks: tuple[RuntimeCheck, ...]
+    skipped: str = ""  # why no runtime could judge, or why one of them could not
+
+    @property
+    def outputs_equal(self) -> bool:
+        """Return whether at least one runtime judged, and all that did found equal outputs."""
+        return bool(self.checks) and all(check.outputs_equal for check in self.checks)
