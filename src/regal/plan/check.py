@@ -9,8 +9,8 @@ import numpy as np
 from regal._native import OffsetFault, OrderFault, check_offsets, check_order
 from regal.errors import PlanError
 from regal.graph.memory import counted_storages
-from regal.plan.sub_buffers import embedded
 from regal.plan.problem import NumberedProblem, order_problem, pair_rows
+from regal.plan.sub_buffers import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -33,9 +33,9 @@ def sub_buffer_choices(graph: Graph) -> tuple[SubBuffer, ...]:
             a, b = graph.tensors[inner], graph.tensors[outer]
             place = b.storage_offset + offset
             fills = a.storage_offset == 0 and a.bytes == sizes.get(a.storage)
-            if fills and b.storage in sizes and a.storage != b.storage:
-                if place % graph.alignment == 0:
-                    choices.append((inner, outer, offset))
+            joins = b.storage in sizes and a.storage != b.storage
+            if fills and joins and place % graph.alignment == 0:
+                choices.append((inner, outer, offset))
     return tuple(choices)
 
 

@@ -13,8 +13,8 @@ from regal.plan.check import planned_workspace, require_valid_plan, steps_of
 from regal.plan.problem import order_problem, pair_rows
 from regal.plan.sub_buffers import compatible, embedded, sub_buffer_choices, without_inner
 from regal.plan.types import Allocation, Plan
-from regal.search.offsets import allocate, greedy_by_size
 from regal.search.exact import lower_bound
+from regal.search.offsets import allocate, greedy_by_size
 from regal.search.portfolio import default_evaluations, exact
 
 if TYPE_CHECKING:
