@@ -106,9 +106,7 @@ def write_tflite(model: M) -> bytes:
             _vector(
                 b,
                 [
-                    _table(
-                        b, 2, ((0, "offset", b.CreateString(n)), (1, "u32", names.index(n)))
-                    )
+                    _table(b, 2, ((0, "offset", b.CreateString(n)), (1, "u32", names.index(n))))
                     for n in listed
                 ],
             )
