@@ -1,4 +1,6 @@
 #pragma once
+#include "offsets_greedy.h"
+#include "offsets_place.h"
 #include "offsets_types.h"
 
 namespace regal {
@@ -14,5 +16,8 @@ struct OffsetOptions {
 // reaches the lower bound (or the capacity), the answer is proven, or the limits are reached.
 // Same input, seed, and node limit: same offsets, provided that time and cancel do not strike.
 OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& options);
+
+// One greedy placement, without any search.
+OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit);
 
 }  // namespace regal
