@@ -4,12 +4,15 @@
 #include "offsets_windows.h"
 
 using namespace nb::literals;
+using regal::Branching;
 using regal::GreedyRule;
 using regal::OffsetInputFault;
 using regal::OffsetOptions;
 using regal::OffsetProblem;
 using regal::OffsetResult;
 using regal::OffsetStatus;
+using regal::Preference;
+using regal::TreeOptions;
 
 namespace {
 
@@ -58,7 +61,8 @@ void bind_problem_of_offsets(nb::module_& module) {
   nb::class_<OffsetProblem>(module, "OffsetProblem")
       .def(nb::init<>())
       .def_ro("lower_bound", &OffsetProblem::lower_bound)
-      .def_prop_ro("clash", [](const OffsetProblem& p) { return nb::make_tuple(p.clash[0], p.clash[1]); });
+      .def_ro("first_clashing", &OffsetProblem::first_clashing)
+      .def_ro("second_clashing", &OffsetProblem::second_clashing);
   module.def(
       "build_offset_problem",
       [](OffsetProblem& problem, Ints first_step, Ints last_step, Ints bytes, Ints alignment, Ints fixed,
@@ -75,7 +79,38 @@ void bind_problem_of_offsets(nb::module_& module) {
 
 }  // namespace
 
+void bind_tree(nb::module_& module) {
+  nb::enum_<Branching>(module, "OffsetBranching")
+      .value("LOWEST", Branching::Lowest)
+      .value("FEWEST_CHOICES", Branching::FewestChoices);
+  nb::enum_<Preference>(module, "OffsetPreference")
+      .value("WIDTH_AREA_TOTAL", Preference::WidthAreaTotal)
+      .value("TOTAL_AREA_WIDTH", Preference::TotalAreaWidth)
+      .value("TOTAL_WIDTH_AREA", Preference::TotalWidthArea)
+      .value("SIZE_WIDTH", Preference::SizeWidth)
+      .value("RANDOM", Preference::Random);
+  nb::class_<TreeOptions>(module, "OffsetTreeOptions")
+      .def(nb::init<>())
+      .def_rw("decompose", &TreeOptions::decompose)
+      .def_rw("raise_floors", &TreeOptions::raise_floors)
+      .def_rw("skip_twins", &TreeOptions::skip_twins)
+      .def_rw("must_block", &TreeOptions::must_block)
+      .def_rw("order_stacks", &TreeOptions::order_stacks)
+      .def_rw("not_first", &TreeOptions::not_first);
+  module.def(
+      "search_offset_tree",
+      [](const OffsetProblem& problem, int64_t capacity, const TreeOptions& tree, Branching branching,
+         Preference preference, int64_t seed, int64_t nodes) {
+        nb::gil_scoped_release unlocked;
+        return regal::search_tree(problem, capacity, tree, {branching, preference, static_cast<uint64_t>(seed)},
+                                  {nodes, 0, nullptr});
+      },
+      "problem"_a, "capacity"_a, "options"_a, "branching"_a, "preference"_a, "seed"_a = 0, "nodes"_a = 0,
+      "One run of the complete search with chosen switches: for tests and ablations.");
+}
+
 void bind_offsets(nb::module_& module) {
+  bind_tree(module);
   bind_problem_of_offsets(module);
   nb::enum_<OffsetStatus>(module, "OffsetStatus")
       .value("OPTIMAL", OffsetStatus::Optimal)

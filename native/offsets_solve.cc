@@ -7,7 +7,6 @@
 #include "offsets_greedy.h"
 #include "offsets_improve.h"
 #include "offsets_sections.h"
-#include "offsets_tree.h"
 
 namespace regal {
 namespace {
@@ -94,7 +93,7 @@ void keep(const OffsetProblem& problem, const std::vector<int64_t>& offsets, Off
 OffsetResult facts_of(const OffsetProblem& problem) {
   OffsetResult result;
   result.lower_bound = problem.lower_bound;
-  if (problem.clash[0] >= 0) result.status = OffsetStatus::Infeasible;
+  if (problem.has_clash()) result.status = OffsetStatus::Infeasible;
   if (problem.n == 0) result.status = OffsetStatus::Optimal;
   if (problem.n_sections == 0) return result;
   const std::vector<int64_t> live = live_bytes(problem);
@@ -131,7 +130,7 @@ void minimize(const OffsetProblem& problem, const OffsetOptions& options, Budget
 
 OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit) {
   OffsetResult result = facts_of(problem);
-  if (problem.n == 0 || problem.clash[0] >= 0) return result;
+  if (problem.n == 0 || problem.has_clash()) return result;
   Placer placer(problem);
   placer.place(greedy_order(problem, rule), fit, kAnyEnd);
   keep(problem, placer.offsets(), result);
@@ -139,11 +138,25 @@ OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRu
   return result;
 }
 
+OffsetResult search_tree(const OffsetProblem& problem, int64_t capacity, const TreeOptions& options,
+                         const TreeStrategy& strategy, const OffsetLimits& limits) {
+  OffsetResult result = facts_of(problem);
+  if (problem.n == 0 || problem.has_clash()) return result;
+  OffsetTree tree(problem, options);
+  const TreeVerdict verdict = tree.search(capacity, strategy, limits, result.nodes);
+  if (verdict == TreeVerdict::Fits) {
+    keep(problem, tree.offsets(), result);
+    result.status = OffsetStatus::Optimal;
+  }
+  if (verdict == TreeVerdict::Infeasible) result.status = OffsetStatus::Infeasible;
+  return result;
+}
+
 OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& options) {
   OffsetResult result = facts_of(problem);
   if (problem.n == 0) return result;
   const bool has_capacity = options.capacity != kFree;
-  if (problem.clash[0] >= 0 || (has_capacity && options.capacity < problem.lower_bound)) {
+  if (problem.has_clash() || (has_capacity && options.capacity < problem.lower_bound)) {
     result.status = OffsetStatus::Infeasible;
     return result;
   }

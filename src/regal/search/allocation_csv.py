@@ -127,7 +127,7 @@ def run_allocate(
         n_buffers=len(table.rows),
         capacity=capacity,
         outcome=outcome,
-        reason=_reason(outcome, capacity),
+        reason=_reason(outcome, table, capacity),
         csv_text=text,
         seed=seed,
         seconds=time.perf_counter() - started,
@@ -321,7 +321,8 @@ class _Reader:
                 )
             if gap.window and not 0 <= gap.window[0] < gap.window[1] <= row.bytes:
                 raise self.error(
-                    f"window {gap.window[0]}:{gap.window[1]} is empty or outside the size {row.bytes}"
+                    f"window {gap.window[0]}:{gap.window[1]} is empty or outside the size"
+                    f" {row.bytes}"
                 )
             end_of_latest = gap.last_step
 
@@ -358,8 +359,14 @@ def _patient_nodes(n_buffers: int) -> int:
     return 60 * default_nodes(n_buffers)
 
 
-def _reason(outcome: AllocationOutcome, capacity: int | None) -> str:
+def _reason(outcome: AllocationOutcome, table: BufferTable, capacity: int | None) -> str:
     if outcome.status is AllocationStatus.INFEASIBLE:
+        if outcome.clashing:
+            a, b = (table.rows[i] for i in outcome.clashing)
+            return (
+                f"buffer '{a.id}' fixed at bytes [{a.fixed}, {a.fixed + a.bytes}) overlaps"
+                f" '{b.id}' fixed at [{b.fixed}, {b.fixed + b.bytes})"
+            )
         if capacity is None:
             return "two buffers with fixed offsets overlap"
         if outcome.fullest_bytes > capacity:

@@ -53,6 +53,7 @@ class AllocationOutcome:
     is_placed: bool  # whether `offsets` holds a placement, below the capacity if there is one
     arena_bytes: int
     lower_bound: int  # proven: no placement ends lower
+    clashing: tuple[int, ...]  # two fixed buffers that overlap, or nothing
     fullest_step: int  # a step with the most live bytes
     fullest_bytes: int  # the live bytes there, each buffer rounded up to the alignment
     nodes: int  # the part of `max_nodes` that was used
@@ -127,11 +128,18 @@ def allocate(
         seed,
         cancel,
     )
-    return outcome_of(result, _spread(result.offsets, kept, rows), capacity)
+    clashing: tuple[int, ...] = ()
+    if problem.first_clashing >= 0:
+        pair = (problem.first_clashing, problem.second_clashing)
+        clashing = tuple(int(kept[i]) for i in pair if i < kept.size)
+    return outcome_of(result, _spread(result.offsets, kept, rows), capacity, clashing)
 
 
 def outcome_of(
-    result: OffsetResult, offsets: NDArray[np.int64], capacity: int | None
+    result: OffsetResult,
+    offsets: NDArray[np.int64],
+    capacity: int | None,
+    clashing: tuple[int, ...] = (),
 ) -> AllocationOutcome:
     """Return the outcome for a native result; offsets above the capacity are left out."""
     status = {
@@ -150,6 +158,7 @@ def outcome_of(
         is_placed=is_placed,
         arena_bytes=result.arena_bytes,
         lower_bound=result.lower_bound,
+        clashing=clashing,
         fullest_step=result.fullest_step,
         fullest_bytes=result.fullest_bytes,
         nodes=result.nodes,
@@ -197,11 +206,9 @@ class _Rows:
     fixed: NDArray[np.int64]
     hint: NDArray[np.int64]
 
-    def columns(self) -> tuple[NDArray[np.int64], ...]:
-        return (self.first, self.last, self.size, self.alignment, self.fixed, self.hint)
-
     def require_equal_lengths(self) -> None:
-        lengths = [column.size for column in self.columns()]
+        columns = (self.first, self.last, self.size, self.alignment, self.fixed, self.hint)
+        lengths = [column.size for column in columns]
         if len(set(lengths)) > 1:
             raise UsageError(
                 f"allocate: first_step, last_step, sizes, alignment, fixed and hints have"
@@ -215,7 +222,8 @@ def _array(values: Ints) -> NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise UsageError(
-            f"allocate: expected a list of whole numbers, found {array.dtype} of shape {array.shape}"
+            f"allocate: expected a list of whole numbers, found {array.dtype} of shape"
+            f" {array.shape}"
         )
     return np.ascontiguousarray(array, dtype=np.int64)
 
@@ -239,7 +247,12 @@ def _problem(
     problem = OffsetProblem()
     verdict = build_offset_problem(
         problem,
-        *(np.ascontiguousarray(column[kept]) for column in rows.columns()),
+        np.ascontiguousarray(rows.first[kept]),
+        np.ascontiguousarray(rows.last[kept]),
+        np.ascontiguousarray(rows.size[kept]),
+        np.ascontiguousarray(rows.alignment[kept]),
+        np.ascontiguousarray(rows.fixed[kept]),
+        np.ascontiguousarray(rows.hint[kept]),
         np.array(gap_rows, dtype=np.int64).reshape(-1, 3),
         np.array(reserved, dtype=np.int64).reshape(-1, 2),
     )
