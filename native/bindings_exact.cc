@@ -1,5 +1,79 @@
+#include <nanobind/stl/optional.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+
+#include "beam.h"
 #include "bindings.h"
+#include "bounds.h"
+#include "exact_order.h"
 
 using namespace nb::literals;
+using regal::Effort;
+using regal::OrderProblem;
 
-void bind_exact(nb::module_&) {}
+namespace {
+
+std::vector<int32_t> ops_of(const Ints& order) { return {order.data(), order.data() + order.size()}; }
+
+nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> array_of_ops(const std::vector<int32_t>& order) {
+  return array_of(std::vector<int64_t>(order.begin(), order.end()));
+}
+
+Effort effort_of(int64_t max_states, std::optional<double> seconds, const Cancel* cancel) {
+  auto deadline = Effort::Clock::time_point::max();
+  if (seconds) {
+    deadline = Effort::Clock::now() +
+               std::chrono::duration_cast<Effort::Clock::duration>(std::chrono::duration<double>(*seconds));
+  }
+  return Effort(max_states, cancel != nullptr ? &cancel->is_set : nullptr, deadline);
+}
+
+struct ExactAnswer {
+  regal::ExactOrder found;
+  int64_t states;
+};
+
+}  // namespace
+
+void bind_exact(nb::module_& module) {
+  nb::class_<ExactAnswer>(module, "ExactAnswer")
+      .def_prop_ro("order", [](const ExactAnswer& answer) { return array_of_ops(answer.found.order); },
+                   nb::rv_policy::move)
+      .def_prop_ro("peak_bytes", [](const ExactAnswer& answer) { return answer.found.peak_bytes; })
+      .def_prop_ro("lower_bound", [](const ExactAnswer& answer) { return answer.found.lower_bound; })
+      .def_ro("states", &ExactAnswer::states);
+  module.def(
+      "solve_exact",
+      [](const OrderProblem& problem, Ints hint, int64_t max_states, std::optional<double> seconds,
+         const Cancel* cancel) {
+        nb::gil_scoped_release unlocked;
+        Effort effort = effort_of(max_states, seconds, cancel);
+        regal::ExactOrder found = regal::solve_exact(problem, ops_of(hint), effort);
+        return ExactAnswer{std::move(found), effort.spent()};
+      },
+      "problem"_a, "hint"_a, "max_states"_a, "seconds"_a.none(), "cancel"_a.none(),
+      "Finds the order of lowest peak and a proven lower bound; `hint` is a legal order or empty.");
+  module.def(
+      "beam_order",
+      [](const OrderProblem& problem, int64_t width, int64_t floor, std::optional<double> seconds,
+         const Cancel* cancel) {
+        std::vector<int32_t> order;
+        {
+          nb::gil_scoped_release unlocked;
+          Effort effort = effort_of(int64_t{1} << 62, seconds, cancel);
+          order = regal::beam_order(problem, static_cast<int32_t>(width), floor, effort);
+        }
+        return array_of_ops(order);
+      },
+      "problem"_a, "width"_a, "floor"_a, "seconds"_a.none(), "cancel"_a.none(),
+      "Beam over downsets; empty if time was up or it was cancelled first.");
+  module.def(
+      "peak_bound",
+      [](const OrderProblem& problem) {
+        nb::gil_scoped_release unlocked;
+        return regal::peak_bound(problem);
+      },
+      "problem"_a, "A proven lower bound of the peak of every order.");
+}

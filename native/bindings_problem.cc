@@ -43,12 +43,12 @@ void bind_problem(nb::module_& module) {
   nb::class_<regal::Simulation>(module, "Simulation")
       .def_ro("peak_bytes", &regal::Simulation::peak_bytes)
       .def_ro("peak_step", &regal::Simulation::peak_step)
-      .def_prop_ro("bytes_at_step", [](const regal::Simulation& s) { return array_of(s.bytes_at_step); })
+      .def_prop_ro("bytes_at_step", [](const regal::Simulation& s) { return array_of(s.bytes_at_step); }, nb::rv_policy::move)
       .def_prop_ro("in_place", [](const regal::Simulation& s) {
         std::vector<int64_t> flat;
         for (const auto& pair : s.in_place) flat.insert(flat.end(), {pair.op, pair.in, pair.out});
         return array_of(std::move(flat));
-      }, "Flat (op, in storage, out storage) rows of the pairs that happened.");
+      }, nb::rv_policy::move, "Flat (op, in storage, out storage) rows of the pairs that happened.");
   module.def(
       "simulate",
       [](const OrderProblem& problem, Ints order) {

@@ -65,6 +65,11 @@ int64_t LiveMemory::run(int32_t op) {
   return during;
 }
 
+void LiveMemory::undo(int32_t op) {
+  for (const int32_t s : problem_->touched[op]) ++left_[s];
+  live_ -= change_after(op);
+}
+
 Simulation simulate(const OrderProblem& problem, std::span<const int32_t> order) {
   LiveMemory memory(problem);
   Simulation result;

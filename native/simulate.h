@@ -16,6 +16,13 @@ class LiveMemory {
   // Back to the state before step 0.
   void reset();
 
+  struct Effect {
+    int64_t during;  // bytes live during the step, workspace included
+    int64_t after;   // bytes live once it is over
+  };
+  // Both numbers of the step of `op` if it ran now, for the price of one.
+  Effect effect_of(int32_t op) const;
+
   // Bytes live during the step of `op` if it ran now, workspace included.
   int64_t bytes_during(int32_t op) const;
 
@@ -25,6 +32,9 @@ class LiveMemory {
   // Runs `op`; returns the bytes live during its step.
   int64_t run(int32_t op);
 
+  // Takes `op`, the last one that ran, back; the peak stays.
+  void undo(int32_t op);
+
   // Which pairs of problem.in_place happen if `op` runs now: bit i is the i-th pair of `op`.
   // Pairs are tried in order; a storage takes part at most once; pairs past the 64th never happen.
   uint64_t in_place_at(int32_t op) const;
@@ -33,12 +43,6 @@ class LiveMemory {
   int64_t peak_bytes() const { return peak_; }
 
  private:
-  struct Effect {
-    int64_t during;  // bytes live during the step, workspace included
-    int64_t after;   // bytes live once it is over
-  };
-  Effect effect_of(int32_t op) const;
-
   const OrderProblem* problem_;
   std::vector<int32_t> left_;  // per storage: ops that have yet to touch it
   int64_t live_ = 0;

@@ -27,7 +27,10 @@ class Plan:
     `order` is a permutation of the ops. `in_place` holds (input tensor, output tensor)
     pairs that share bytes; together they count once. `offsets` has one entry per counted
     storage (see `Graph`); the two storages of an in-place pair have the same offset.
-    `bodies[i]` are the plans of `graph.ops[i].subgraphs`, in the same sequence.
+    `bodies[i]` are the plans of `graph.ops[i].subgraphs`, in the same sequence. Sibling
+    bodies share one block: `workspaces[i]`, which lives for the step of its op; offsets
+    inside a body count from the start of that block. Ops that need scratch memory have a
+    block too.
     """
 
     order: tuple[int, ...]
@@ -37,6 +40,7 @@ class Plan:
     arena_bytes: int  # extent of the offsets after alignment
     peak_bound: int  # proven: no plan of this graph has a lower peak
     arena_bound: int  # proven: no offsets for this order and in-place choice end lower
+    workspaces: Mapping[int, Allocation] = field(default_factory=dict)
     bodies: Mapping[int, tuple[Plan, ...]] = field(default_factory=dict)
 
 

@@ -1,0 +1,77 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "problem.h"
+#include "simulate.h"
+
+namespace regal {
+
+// The ops that already ran: a set closed under predecessors. Grows by run, shrinks by undo, last
+// in first out. Everything that still can happen, and at what cost, depends on this set alone.
+class Downset {
+ public:
+  explicit Downset(const OrderProblem& problem);
+
+  LiveMemory::Effect effect_of(int32_t op) const { return memory_.effect_of(op); }
+
+  // Runs `op`, which must be in ready(). Cost: its touches and successors.
+  void run(int32_t op);
+
+  // Takes back the op that ran last.
+  void undo();
+
+  // Takes ops back until `size` are left.
+  void undo_to(int32_t size) {
+    while (this->size() > size) undo();
+  }
+
+  int32_t size() const { return static_cast<int32_t>(order_.size()); }
+  bool is_full() const { return size() == problem_->n_ops; }
+  int64_t live_bytes() const { return memory_.live_bytes(); }
+  std::span<const int32_t> ready() const { return ready_; }   // in no useful sequence
+  std::span<const int32_t> order() const { return order_; }   // the ops that ran, in sequence
+  std::span<const uint64_t> bits() const { return bits_; }    // bit v: op v ran
+  uint64_t hash() const { return hash_; }                     // of bits(), kept up to date
+
+ private:
+  const OrderProblem* problem_;
+  LiveMemory memory_;
+  std::vector<int32_t> waiting_for_;  // per op: predecessors that have yet to run
+  std::vector<int32_t> ready_;
+  std::vector<int32_t> place_;        // per op that ran: where in ready_ it was
+  std::vector<int32_t> order_;
+  std::vector<uint64_t> bits_;
+  uint64_t hash_ = 0;
+};
+
+// A well-mixed 64-bit number for an op (Zobrist hashing; the mixer is splitmix64's).
+inline uint64_t zobrist(int32_t op) {
+  uint64_t x = (static_cast<uint64_t>(op) + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// Distinct bit sets of one width, found by hash and compared in full.
+class BitsetTable {
+ public:
+  explicit BitsetTable(size_t words);
+
+  // True if the set was not there yet.
+  bool insert(std::span<const uint64_t> bits, uint64_t hash);
+
+  int64_t size() const { return size_; }
+
+ private:
+  void grow();
+
+  size_t words_;
+  int64_t size_ = 0;
+  std::vector<uint64_t> sets_;    // words_ each, in order of insertion
+  std::vector<uint64_t> hashes_;
+  std::vector<int32_t> slots_;    // power of two; -1 where free
+};
+
+}  // namespace regal

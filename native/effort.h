@@ -1,0 +1,57 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace regal {
+
+// What a search may spend, and what it has spent. Counts decide alone unless the caller asks for a
+// deadline or cancels, so that results do not depend on the machine.
+class Effort {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Effort(int64_t most, const std::atomic<bool>* is_cancelled = nullptr,
+                  Clock::time_point deadline = Clock::time_point::max())
+      : most_(most), is_cancelled_(is_cancelled), deadline_(deadline) {}
+
+  // Counts one unit of work; false if the search must stop.
+  bool spend() {
+    if (is_over_ || spent_ >= most_) return false;
+    ++spent_;
+    // Reading the clock costs about as much as a small state: do it rarely.
+    if (spent_ % 256 == 0) is_over_ = is_interrupted();
+    return true;
+  }
+
+  // An effort for a part of the work: at most `most` units of what is left here.
+  Effort share(int64_t most) const {
+    Effort part(most < left() ? most : left(), is_cancelled_, deadline_);
+    part.is_over_ = is_over_;
+    return part;
+  }
+
+  // Takes over what a part has spent.
+  void add(const Effort& part) {
+    spent_ += part.spent_;
+    is_over_ = is_over_ || part.is_over_ || is_interrupted();
+  }
+
+  int64_t spent() const { return spent_; }
+  int64_t left() const { return is_over_ ? 0 : most_ - spent_; }
+  bool is_over() const { return is_over_ || spent_ >= most_; }
+
+ private:
+  bool is_interrupted() const {
+    return (is_cancelled_ != nullptr && is_cancelled_->load(std::memory_order_relaxed)) ||
+           (deadline_ != Clock::time_point::max() && Clock::now() >= deadline_);
+  }
+
+  int64_t most_;
+  int64_t spent_ = 0;
+  bool is_over_ = false;
+  const std::atomic<bool>* is_cancelled_;
+  Clock::time_point deadline_;
+};
+
+}  // namespace regal
