@@ -4,13 +4,18 @@
 #include "decode.h"
 
 namespace regal {
+namespace {
+
+// 16 bits of a key times this, plus any change of the live bytes, stays below 2^63.
+constexpr int64_t kMostBend = int64_t{1} << 45;
+
+}  // namespace
 
 template <Decoder kind>
 ReadyOp OrderDecoder::ready_op(std::span<const uint32_t> keys, int32_t op) {
   const Effect effect = problem_->effect_of(op, left_.data());
   effects_[op] = effect;
   if constexpr (kind == Decoder::Greedy) return {effect.after, effect.during, keys[op], op};
-  // 16 bits of the key: their product with the bytes stays far below 2^63.
   const int64_t opinion = static_cast<int64_t>(keys[op] >> 16) - (kNeutralKey >> 16);
   const int64_t score = effect.after - ((opinion * bend_bytes_) >> 15);
   const bool is_safe = kind == Decoder::Forced && effect.after <= 0;
@@ -45,8 +50,8 @@ int64_t OrderDecoder::decode_by_bytes(std::span<const uint32_t> keys, uint32_t w
   left_ = p.untouched;
   among_.resize(p.counters.size());
   for (size_t c = 0; c < among_.size(); ++c) among_[c] = p.counters[c].among;
-  const int64_t largest = std::min(p.largest_change, int64_t{1} << 45);
-  bend_bytes_ = static_cast<int64_t>(static_cast<double>(largest) * weight * 0x1.0p-31);
+  const int64_t most = std::min(p.most_touched, kMostBend);
+  bend_bytes_ = static_cast<int64_t>(static_cast<double>(most) * weight * 0x1.0p-31);
   effects_.resize(p.n_ops());
   ready_.clear();
   for (int32_t v = 0; v < p.n_ops(); ++v) {
