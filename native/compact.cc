@@ -140,7 +140,7 @@ int64_t CompactProblem::peak_of(std::span<const int32_t> order, std::vector<int3
       live += row.after;
       for (int32_t i = row.counted; i < end; ++i) {
         const int32_t c = counted[i];
-        live -= --counts[c] == 0 ? freed[c] : 0;
+        live -= freed[c] & -static_cast<int64_t>(--counts[c] == 0);
       }
       continue;
     }

@@ -38,7 +38,9 @@ class OrderDecoder {
   template <Decoder kind>
   int64_t decode_by_bytes(std::span<const uint32_t> keys, uint32_t weight);
   template <Decoder kind>
-  ReadyOp ready_op(std::span<const uint32_t> keys, int32_t op);
+  ReadyOp ranked(std::span<const uint32_t> keys, int32_t op) const;
+  template <Decoder kind>
+  void insert_ready(std::span<const uint32_t> keys, int32_t op);
   template <Decoder kind>
   void count_touches(std::span<const uint32_t> keys, int32_t op);
 
