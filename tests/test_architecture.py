@@ -7,11 +7,11 @@ SRC = Path(__file__).parents[1] / "src" / "regal"
 NATIVE = SRC.parents[1] / "native"
 ORDER = [
     {"errors", "_native", "__version__"},
-    {"units", "files", "onnxruntime"},
+    {"units", "files"},
     {"graph"},
     {"frontends", "plan"},
     {"baselines", "search"},
-    {"backends"},
+    {"backends", "onnxruntime"},
     {"result"},
     {"pipeline"},
     {"inspection", "comparison"},
