@@ -53,7 +53,8 @@ bool ForcedMoves::run_one(Downset& done, int64_t budget) {
   }
   // By position, because run_descent changes the list; it restores it when it fails.
   for (size_t i = 0; i < done.ready().size(); ++i) {
-    if (run_descent(done, budget, done.ready()[i])) return true;
+    const int32_t v = done.ready()[i];
+    if (done.unlocks_any(v) && run_descent(done, budget, v)) return true;
   }
   return false;
 }
