@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,6 +25,11 @@ inline nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> array_of(std::vector<int64_t
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
   return {kept->data(), {kept->size()}, owner};
 }
+
+// Set from any Python thread; a search sees it within one unit of its work.
+struct Cancel {
+  std::atomic<bool> is_set{false};
+};
 
 void bind_problem(nb::module_& module);
 void bind_check(nb::module_& module);

@@ -17,11 +17,6 @@ using regal::OrderProblem;
 
 namespace {
 
-// Set from another thread (or a signal handler) to stop a search early.
-struct Cancel {
-  std::atomic<bool> is_set{false};
-};
-
 std::vector<int32_t> ops_of(const Ints& order) { return {order.data(), order.data() + order.size()}; }
 
 nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> array_of_ops(const std::vector<int32_t>& order) {
@@ -45,10 +40,6 @@ struct ExactAnswer {
 }  // namespace
 
 void bind_exact(nb::module_& module) {
-  nb::class_<Cancel>(module, "Cancel", "Stops a running search from another thread.")
-      .def(nb::init<>())
-      .def("set", [](Cancel& cancel) { cancel.is_set = true; })
-      .def_prop_ro("is_set", [](const Cancel& cancel) { return cancel.is_set.load(); });
   nb::class_<ExactAnswer>(module, "ExactAnswer")
       .def_prop_ro("order", [](const ExactAnswer& answer) { return array_of_ops(answer.found.order); },
                    nb::rv_policy::move)

@@ -1,4 +1,4 @@
-"""Find model files of the shared corpus, which lies beside the checkout and is not part of it."""
+"""Find model files of the shared corpus, which lies beside the checkout."""
 
 import os
 from pathlib import Path

@@ -6,14 +6,18 @@ from pathlib import Path
 SRC = Path(__file__).parents[1] / "src" / "regal"
 NATIVE = SRC.parents[1] / "native"
 ORDER = [
-    {"errors", "units", "_native"},
+    {"errors", "_native", "__version__"},
+    {"units", "files"},
     {"graph"},
-    {"frontends", "cost", "plan"},
-    {"search", "baselines", "policy"},
-    {"training", "backends"},
+    {"frontends", "plan"},
+    {"baselines", "search"},
+    {"backends", "onnxruntime"},
+    {"result"},
     {"pipeline"},
-    {"bench", "report"},
-    {"onnxruntime", "cli", "__init__", "__main__"},
+    {"inspection", "comparison"},
+    {"__init__"},
+    {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 LONGEST_FILE = 400

@@ -1,1 +1,104 @@
-"""Plan how a neural-network graph executes: less memory, less time, checked and applied."""
+"""Plan how a neural-network graph executes: less peak memory, checked and applied.
+
+```python
+import regal
+
+result = regal.optimize("model.tflite", "smaller.tflite")
+print(result.peak_bytes, result.verification)
+```
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regal.errors import BackendError, ModelError, PlanError, RegalError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from regal.graph.types import LoadedModel
+    from regal.result import Result
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackendError",
+    "ModelError",
+    "PlanError",
+    "RegalError",
+    "UsageError",
+    "__version__",
+    "load",
+    "optimize",
+]
+
+
+def optimize(
+    model: str | Path,
+    out: str | Path | None = None,
+    *,
+    method: str = "regal",
+    evaluations: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    capacity: int | None = None,
+    verify: bool = True,
+    force: bool = False,
+) -> Result:
+    """Return a checked plan that needs less memory; with `out`, apply and verify it too.
+
+    Args:
+        model: a .tflite, .onnx or graph .json file.
+        out: where the applied model goes; None writes nothing.
+        method: a search method (`regal compare` lists them).
+        evaluations: search budget in simulated plans; None: the method's default.
+        seconds: search budget in seconds; None: no limit.
+        seed: of every random choice; equal seeds give equal bytes.
+        threads: changes the speed, never the result.
+        shapes: input name -> shape, where the file leaves it open.
+        dims: symbolic dimension -> size.
+        capacity: arena bytes that must not be exceeded; see `Result.fits`.
+        verify: run both models in the real runtime, in child processes.
+        force: replace `out` if it exists.
+
+    Raises:
+        UsageError: `out` exists, or is the input.
+        ModelError: the model is broken or not supported.
+        BackendError: the runtime cannot take the plan.
+    """
+    from regal import pipeline
+
+    options = pipeline.Options(
+        method=method,
+        evaluations=evaluations,
+        seconds=seconds,
+        seed=seed,
+        threads=threads,
+        shapes=shapes or {},
+        dims=dims or {},
+        capacity=capacity,
+        verify=verify,
+        force=force,
+    )
+    return pipeline.optimize(Path(model), None if out is None else Path(out), options)
+
+
+def load(
+    model: str | Path,
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> LoadedModel:
+    """Return the graphs in a model file.
+
+    Raises:
+        ModelError: the model is broken or not supported.
+    """
+    from regal.frontends import load as load_file
+
+    return load_file(Path(model), shapes, dims)

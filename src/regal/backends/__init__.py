@@ -1,1 +1,59 @@
 """Apply a plan to the user's model, and prove in the real runtime that it still works."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from regal.errors import BackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Protocol
+
+    from regal.backends.types import AppliedModel, Verification
+    from regal.graph.types import LoadedModel
+    from regal.plan.types import ModelPlan
+
+    class Backend(Protocol):
+        """A module that writes one kind of model and runs it."""
+
+        def default_order(self, model: LoadedModel) -> tuple[int, ...] | None:
+            """Return the order in which the runtime runs the main graph; None: the file's."""
+
+        def apply(self, model: LoadedModel, plan: ModelPlan) -> AppliedModel:
+            """Return the model with the plan in it."""
+
+        def verify(
+            self,
+            original: Path,
+            optimized: Path,
+            *,
+            seed: int,
+            invocations: int = 20,
+            timeout_s: float = 60,
+            shapes: Mapping[str, tuple[int, ...]] | None = None,
+            dims: Mapping[str, int] | None = None,
+        ) -> Verification:
+            """Return what the runtimes say when both models run on equal inputs."""
+
+
+BACKENDS = {
+    "tflite": "regal.backends.tflite",
+    "onnx": "regal.backends.onnx",
+    "graph": "regal.backends.graph",
+}
+
+
+def backend_of(framework: str) -> Backend:
+    """Return the backend that writes models of `framework`.
+
+    Raises:
+        BackendError: there is none.
+    """
+    if framework not in BACKENDS:
+        raise BackendError(
+            f"no backend writes '{framework}' models; known: {', '.join(BACKENDS)}"
+        )
+    return cast("Backend", import_module(BACKENDS[framework]))

@@ -1,1 +1,64 @@
 """Read model files into graphs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from regal.errors import ModelError
+from regal.graph.check import require_valid_model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Protocol
+
+    from regal.graph.types import LoadedModel
+
+    class Frontend(Protocol):
+        """A module that reads one kind of file."""
+
+        def load(
+            self, path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]
+        ) -> LoadedModel:
+            """Return the model in the file at `path`, its unknown dims bound."""
+
+
+SUFFIXES = {
+    ".tflite": "regal.frontends.tflite",
+    ".lite": "regal.frontends.tflite",
+    ".onnx": "regal.frontends.onnx",
+    ".textproto": "regal.frontends.onnx",
+    ".onnxtxt": "regal.frontends.onnx",
+    ".json": "regal.graph.file",
+}
+
+
+def load(
+    path: Path,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> LoadedModel:
+    """Return the checked model in the file at `path`.
+
+    Args:
+        path: a .tflite, .onnx (or ONNX text) or graph .json file.
+        shapes: input name -> shape, for inputs whose file shape is not fixed.
+        dims: symbolic dimension name -> size.
+
+    Raises:
+        ModelError: the file is missing, broken, of an unknown kind, or not supported.
+    """
+    if not path.exists():
+        raise ModelError(f"model file '{path}' does not exist")
+    if not path.is_file():
+        raise ModelError(f"model '{path}' is not a file")
+    name = SUFFIXES.get(path.suffix.lower())
+    if name is None:
+        known = ", ".join(SUFFIXES)
+        raise ModelError(f"model file '{path}' has an unknown ending; known: {known}")
+    frontend = cast("Frontend", import_module(name))
+    try:
+        return require_valid_model(frontend.load(path, shapes or {}, dims or {}))
+    except OSError as error:
+        raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None

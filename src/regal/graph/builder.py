@@ -54,6 +54,10 @@ class GraphBuilder:
         self._inputs.append(index)
         return index
 
+    def size_of(self, tensor: int) -> int:
+        """Return the bytes of a tensor made earlier."""
+        return self._tensors[tensor].bytes
+
     def parameter(self, name: str, size: int) -> int:
         """Return the index of a new parameter of `size` bytes, which the peak leaves out."""
         return self.tensor(name, size, Role.PARAMETER)

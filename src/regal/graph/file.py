@@ -39,7 +39,9 @@ def load(
         ModelError: not JSON, not this schema, or a graph that breaks a rule.
     """
     if shapes or dims:
-        raise ModelError(f"'{path.name}' is a graph file; its shapes are fixed: drop --shape/--dim")
+        raise ModelError(
+            f"'{path.name}' is a graph file; its shapes are fixed: drop --shape/--dim"
+        )
     return model_from_json(path.read_bytes(), path.name)
 
 
@@ -52,7 +54,9 @@ def model_from_json(data: bytes, name: str = "graph") -> LoadedModel:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
+        raise ModelError(
+            f"'{name}' is not a JSON file: {str(error).splitlines()[0]}"
+        ) from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
         raise ModelError(f"'{name}' has schema {found!r}; a graph file has '{SCHEMA}'")
@@ -112,7 +116,8 @@ def _graph(value: object, where: str, level: int) -> Graph:
     inputs = _ints(fields, "inputs", where)
     outputs = _ints(fields, "outputs", where)
     ops = tuple(
-        _op(op, f"{where}: op {i}", level) for i, op in enumerate(_list(fields, "ops", where))
+        _op(op, f"{where}: op {i}", level)
+        for i, op in enumerate(_list(fields, "ops", where))
     )
     written = {t for op in ops for t in op.outputs}
     tensors = _list(fields, "tensors", where)
@@ -125,7 +130,12 @@ def _graph(value: object, where: str, level: int) -> Graph:
         outputs=outputs,
         ops=ops,
         tensors=tuple(
-            _tensor(tensor, i, _default_role(i, inputs, outputs, written), f"{where}: tensor {i}")
+            _tensor(
+                tensor,
+                i,
+                _default_role(i, inputs, outputs, written),
+                f"{where}: tensor {i}",
+            )
             for i, tensor in enumerate(tensors)
         ),
     )
@@ -209,12 +219,16 @@ def _ints(fields: dict[str, Any], key: str, where: str) -> tuple[int, ...]:
     values = _list(fields, key, where)
     for value in values:
         if type(value) is not int or abs(value) >= 1 << 62:
-            raise ModelError(f"{where}: '{key}' holds {value!r}, expected integers below 2^62")
+            raise ModelError(
+                f"{where}: '{key}' holds {value!r}, expected integers below 2^62"
+            )
     return tuple(values)
 
 
 def _pair(value: object, where: str) -> tuple[int, int]:
-    if not (isinstance(value, list) and len(value) == 2 and all(type(i) is int for i in value)):
+    if not (
+        isinstance(value, list) and len(value) == 2 and all(type(i) is int for i in value)
+    ):
         raise ModelError(f"{where} holds {value!r}, expected two integers")
     return value[0], value[1]
 

@@ -52,5 +52,7 @@ def dependencies(graph: Graph) -> list[tuple[int, int]]:
     edges = {
         (writer[t], i) for i, op in enumerate(graph.ops) for t in op.inputs if t in writer
     }
-    edges |= {(earlier, i) for i, op in enumerate(graph.ops) for earlier in op.control_inputs}
+    edges |= {
+        (earlier, i) for i, op in enumerate(graph.ops) for earlier in op.control_inputs
+    }
     return sorted(edges)

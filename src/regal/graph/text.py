@@ -43,7 +43,9 @@ def _tensor_line(index: int, tensor: Tensor) -> str:
 
 
 def _op_line(index: int, op: Op) -> str:
-    line = f'op{index} "{op.name}" {op.kind} ({_tensors(op.inputs)}) -> {_tensors(op.outputs)}'
+    line = (
+        f'op{index} "{op.name}" {op.kind} ({_tensors(op.inputs)}) -> {_tensors(op.outputs)}'
+    )
     if op.control_inputs:
         line += f", after {_numbers(op.control_inputs)}"
     if op.captures:

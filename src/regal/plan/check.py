@@ -9,7 +9,7 @@ import numpy as np
 from regal._native import OffsetFault, OrderFault, check_offsets, check_order
 from regal.errors import PlanError
 from regal.graph.memory import counted_storages
-from regal.plan.problem import NumberedProblem, order_problem
+from regal.plan.problem import NumberedProblem, order_problem, pair_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +28,9 @@ def require_valid_model_plan(model: LoadedModel, plan: ModelPlan) -> ModelPlan:
         PlanError: names the first rule that is broken, with the ops or tensors involved.
     """
     if len(plan.plans) != len(model.entries):
-        raise PlanError(f"plan has {len(plan.plans)} entries, the model has {len(model.entries)}")
+        raise PlanError(
+            f"plan has {len(plan.plans)} entries, the model has {len(model.entries)}"
+        )
     for graph, entry in zip(model.entries, plan.plans, strict=True):
         require_valid_plan(graph, entry)
     return plan
@@ -116,9 +118,7 @@ def _body_workspace(graph: Graph, plan: Plan) -> list[int]:
     return planned_workspace(graph, plan.bodies)
 
 
-def _in_place_rows(
-    graph: Graph, problem: NumberedProblem, plan: Plan
-) -> NDArray[np.int64]:
+def _in_place_rows(graph: Graph, problem: NumberedProblem, plan: Plan) -> NDArray[np.int64]:
     row_of = {tensors: row for row, tensors in problem.tensors_of_pair.items()}
     names = [tensor.name for tensor in graph.tensors]
     rows = []
@@ -126,7 +126,9 @@ def _in_place_rows(
         if pair not in row_of:
             known = all(0 <= t < len(names) for t in pair)
             text = f"'{names[pair[1]]}' over '{names[pair[0]]}'" if known else str(pair)
-            raise PlanError(f"plan of '{graph.name}' writes {text} in place; no op allows that")
+            raise PlanError(
+                f"plan of '{graph.name}' writes {text} in place; no op allows that"
+            )
         rows.append(row_of[pair])
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
@@ -152,7 +154,7 @@ def _order_message(
                 f"op {op_name(verdict.first)} runs before op {op_name(verdict.second)},"
                 f" which it depends on"
             )
-    source, target = problem.tensors_of_pair[tuple(int(i) for i in rows[verdict.first])]
+    source, target = problem.tensors_of_pair[pair_rows(rows[verdict.first])[0]]
     pair = f"'{graph.tensors[target].name}' over '{graph.tensors[source].name}'"
     if verdict.fault is OrderFault.IN_PLACE_NOT_LAST:
         return f"{pair} in place is too early: op {op_name(verdict.second)} still reads it later"
@@ -165,7 +167,9 @@ def _require_valid_offsets(graph: Graph, plan: Plan) -> None:
         np.array(rows, dtype=np.int64).reshape(-1, 4), plan.arena_bytes, graph.alignment
     )
     if verdict.fault is not OffsetFault.NONE:
-        raise PlanError(_offset_message(names, rows, plan.arena_bytes, graph.alignment, verdict))
+        raise PlanError(
+            _offset_message(names, rows, plan.arena_bytes, graph.alignment, verdict)
+        )
     if plan.arena_bound > plan.arena_bytes:
         raise PlanError(
             f"plan of '{graph.name}' claims the bound {plan.arena_bound}, above its own arena"
@@ -173,7 +177,9 @@ def _require_valid_offsets(graph: Graph, plan: Plan) -> None:
         )
 
 
-def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, int, int, int]]]:
+def _buffer_rows(
+    graph: Graph, plan: Plan
+) -> tuple[list[str], list[tuple[int, int, int, int]]]:
     """Return names and (first, last step, bytes, offset) rows; an in-place chain is one row."""
     steps = steps_of(graph, plan.order)
     sizes = counted_storages(graph)
@@ -184,7 +190,10 @@ def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, i
         placed = plan.offsets.get(storage)
         if placed is None:
             raise PlanError(f"buffer '{name_of[storage]}' has no offset")
-        if placed.bytes < sizes[storage] or (placed.first_step, placed.last_step) != (first, last):
+        if placed.bytes < sizes[storage] or (placed.first_step, placed.last_step) != (
+            first,
+            last,
+        ):
             raise PlanError(
                 f"buffer '{name_of[storage]}' is planned with {placed.bytes} bytes in steps"
                 f" {placed.first_step}-{placed.last_step}; it has {sizes[storage]} bytes in"
@@ -217,9 +226,7 @@ def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, i
 
 def _chains(graph: Graph, plan: Plan) -> list[list[int]]:
     """Return the planned storages, those joined by in-place pairs in one list."""
-    next_of = {
-        graph.tensors[a].storage: graph.tensors[b].storage for a, b in plan.in_place
-    }
+    next_of = {graph.tensors[a].storage: graph.tensors[b].storage for a, b in plan.in_place}
     later = set(next_of.values())
     chains = []
     for storage in plan.offsets:
@@ -260,7 +267,7 @@ def _offset_message(
         case OffsetFault.EMPTY:
             return f"buffer '{names[a]}' has {rows[a][2]} bytes; a buffer has at least 1"
         case OffsetFault.INVERTED:
-            return f"buffer '{names[a]}' ends in step {rows[a][1]}, before it begins in {rows[a][0]}"
+            return f"buffer '{names[a]}' ends in step {rows[a][1]}, before its begin {rows[a][0]}"
         case OffsetFault.NEGATIVE:
             return f"buffer {place(a)} starts before the arena"
         case OffsetFault.MISALIGNED:

@@ -61,7 +61,9 @@ def order_problem(
         _rows(touches, 2),
         np.array(list(sizes.values()), dtype=np.int64),
         np.array(
-            [op.workspace_bytes for op in graph.ops] if workspace is None else list(workspace),
+            [op.workspace_bytes for op in graph.ops]
+            if workspace is None
+            else list(workspace),
             dtype=np.int64,
         ),
         _storage_rows(graph, graph.inputs, row_of),
@@ -69,7 +71,9 @@ def order_problem(
         _rows(list(pairs), 3),
     )
     if verdict.fault is ProblemFault.CYCLE:
-        raise ModelError(f"op '{graph.ops[verdict.guilty].name}' depends on itself: a cycle")
+        raise ModelError(
+            f"op '{graph.ops[verdict.guilty].name}' depends on itself: a cycle"
+        )
     if verdict.fault is not ProblemFault.NONE:
         raise ModelError(
             f"graph '{graph.name}' cannot be planned: {verdict.fault.name.lower()}"
@@ -100,6 +104,11 @@ def in_place_pairs(
             if legal and a not in kept and b not in given:
                 pairs.setdefault((i, row_of[a], row_of[b]), (read, written))
     return pairs
+
+
+def pair_rows(flat: NDArray[np.int64]) -> list[InPlaceRow]:
+    """Return the in-place rows that the kernel reports as one flat array."""
+    return [(int(op), int(a), int(b)) for op, a, b in flat.reshape(-1, 3)]
 
 
 def _storage_rows(

@@ -1,1 +1,1 @@
-"""Search for plans: orders, placements, and their proofs."""
+"""Search for good plans."""

@@ -1,0 +1,7 @@
+"""ONNX files: write a plan into the model, and have ONNX Runtime judge it."""
+
+from regal.backends.onnx.apply import apply
+from regal.backends.onnx.order import default_order
+from regal.backends.onnx.verify import verify
+
+__all__ = ["apply", "default_order", "verify"]

@@ -1,0 +1,117 @@
+"""Write a plan into an ONNX model: its nodes in the planned order, all else as it was."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import onnx
+from google.protobuf import text_format
+
+from regal.backends.onnx.order import executed_order
+from regal.backends.types import AppliedModel
+from regal.errors import BackendError, PlanError
+from regal.frontends.onnx.dims import set_shape, tensor_type
+from regal.frontends.onnx.external import external_tensors, location_of
+from regal.frontends.onnx.parse import TEXT_SUFFIXES
+from regal.frontends.onnx.source import OnnxSource
+from regal.frontends.onnx.tidy import bodies_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onnx import GraphProto, ModelProto, TensorProto
+
+    from regal.graph.types import Graph, LoadedModel
+    from regal.plan.types import ModelPlan, Plan
+
+
+def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
+    """Return the model with its nodes, and those of its bodies, in the planned order.
+
+    Weights, metadata and names stay as they are. Input dimensions that the user fixed are
+    fixed in the file; a batch that only defaulted to 1 stays free. External data come along
+    as files beside the model.
+
+    Raises:
+        PlanError: the plan is not one of this model.
+        BackendError: external data cannot be read.
+    """
+    source = model.source
+    if not isinstance(source, OnnxSource):
+        raise BackendError(f"a {model.framework} model cannot be written as ONNX")
+    copy = onnx.ModelProto()
+    copy.CopyFrom(source.model)
+    _reorder(copy.graph, model.graph, plan.plans[0])
+    fixed = _fix_dimensions(copy, source)
+    files = _external_files(copy, source.path)
+    notes = list(source.notes)
+    if fixed:
+        notes.append(f"fixed the dimensions of {', '.join(fixed)}")
+    if files:
+        notes.append(f"copied the external data: {', '.join(files)}")
+    return AppliedModel(files={"": copy.SerializeToString(), **files}, notes=tuple(notes))
+
+
+def encoded(data: bytes, output: Path) -> bytes:
+    """Return a serialized model in the form that the name of `output` asks for.
+
+    Text for .textproto, .prototxt, .pbtxt and .txtpb, else the binary form as it is.
+    """
+    if output.suffix not in TEXT_SUFFIXES:
+        return data
+    return text_format.MessageToString(onnx.ModelProto.FromString(data)).encode()
+
+
+def _reorder(proto: GraphProto, graph: Graph, plan: Plan) -> None:
+    if sorted(plan.order) != list(range(len(proto.node))):
+        raise PlanError(
+            f"the plan of '{graph.name}' orders {len(plan.order)} ops; the file has"
+            f" {len(proto.node)} nodes"
+        )
+    for position, node in enumerate(proto.node):
+        planned = plan.bodies.get(position, ())
+        bodies = zip(bodies_of(node), graph.ops[position].subgraphs, planned, strict=False)
+        for body, body_graph, body_plan in bodies:
+            _reorder(body, body_graph, body_plan)
+    nodes = [proto.node[op].SerializeToString() for op in executed_order(graph, plan.order)]
+    del proto.node[:]
+    proto.node.extend(onnx.NodeProto.FromString(node) for node in nodes)
+
+
+def _fix_dimensions(model: ModelProto, source: OnnxSource) -> list[str]:
+    """Write the fixed dimensions of the inputs into `model`; return the changed inputs."""
+    changed = []
+    for value in model.graph.input:
+        tensor = tensor_type(value.type)
+        sizes = source.fixed.get(value.name)
+        if tensor is None or sizes is None:
+            continue
+        before = tensor.shape.SerializeToString()
+        set_shape(tensor.shape, sizes)
+        if tensor.shape.SerializeToString() != before:
+            changed.append(value.name)
+    return changed
+
+
+def _external_files(model: ModelProto, path: Path) -> dict[str, bytes]:
+    """Return the external data of `model`, and let it refer to files beside itself."""
+    name_of: dict[str, str] = {}
+    for tensor in external_tensors(model):
+        location = location_of(tensor)
+        if location not in name_of:
+            name = PurePosixPath(location).name
+            while name in name_of.values():
+                name = f"_{name}"
+            name_of[location] = name
+        _set_location(tensor, name_of[location])
+    try:
+        return {name: (path.parent / location).read_bytes() for location, name in name_of.items()}
+    except OSError as error:
+        raise BackendError(f"cannot read external data: {error}") from error
+
+
+def _set_location(tensor: TensorProto, name: str) -> None:
+    for entry in tensor.external_data:
+        if entry.key == "location":
+            entry.value = name

@@ -1,0 +1,227 @@
+"""One function per command: call the library, print, return the exit code."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from regal import pipeline
+from regal.backends import backend_of
+from regal.cli import output
+from regal.comparison import compare_methods, comparison_to_dict
+from regal.errors import UsageError
+from regal.files import require_writable, write_atomically
+from regal.frontends import load
+from regal.graph.file import model_to_json
+from regal.graph.text import graph_text
+from regal.inspection import inspect_graph, inspection_to_dict
+from regal.plan.check import require_valid_model_plan
+from regal.plan.file import plan_from_json, plan_to_json
+from regal.result import result_to_dict, verification_to_dict
+from regal.search.allocation_csv import run_allocate
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from regal.graph.types import LoadedModel
+    from regal.plan.types import ModelPlan
+
+
+def optimize(arguments: argparse.Namespace) -> int:
+    """Run `regal optimize`."""
+    if arguments.devices != "1":
+        raise UsageError(
+            f"--devices {arguments.devices}: this version plans for one device only"
+        )
+    if arguments.objective != "memory":
+        raise UsageError(
+            f"--objective {arguments.objective}: on one device running time depends on fusion and"
+            " layout alone, which this version does not change; use memory"
+        )
+    options = pipeline.Options(
+        method=arguments.method,
+        evaluations=arguments.evaluations,
+        seconds=arguments.time,
+        seed=arguments.seed,
+        threads=arguments.threads,
+        shapes=dict(arguments.shape),
+        dims=dict(arguments.dim),
+        capacity=arguments.capacity,
+        verify=arguments.verify,
+        force=arguments.force,
+    )
+    extra = [path for path in (arguments.plan, arguments.header) if path is not None]
+    targets = [*extra, *([arguments.out] if arguments.out else [])]
+    if len({path.absolute() for path in targets}) < len(targets):
+        raise UsageError("--out, --plan and --header name the same file")
+    for path in extra:
+        require_writable(path, inputs=[arguments.model], force=arguments.force)
+    with output.progress("optimizing"):
+        result = pipeline.optimize(arguments.model, arguments.out, options)
+    if arguments.plan:
+        write_atomically(arguments.plan, plan_to_json(result.model, result.plan).encode())
+    if arguments.header:
+        write_atomically(arguments.header, _c_header(result.model, result.plan).encode())
+    _print(arguments, result_to_dict(result), output.result_text(result))
+    return 0 if result.is_good else 1
+
+
+def inspect(arguments: argparse.Namespace) -> int:
+    """Run `regal inspect`."""
+    model = _load(arguments)
+    before = pipeline.plan_before(model)
+    parts = [
+        inspect_graph(graph, plan)
+        for graph, plan in zip(model.entries, before.plans, strict=True)
+    ]
+    document = inspection_to_dict(str(arguments.model), model, before, parts)
+    _print(arguments, document, output.inspection_text(str(arguments.model), model, parts))
+    return 0
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Run `regal convert`."""
+    require_writable(arguments.out, inputs=[arguments.model], force=arguments.force)
+    model = _load(arguments)
+    text = (
+        "".join(graph_text(graph) for graph in model.entries)
+        if arguments.text
+        else model_to_json(model)
+    )
+    write_atomically(arguments.out, text.encode())
+    facts = {
+        "model": str(arguments.model),
+        "output": str(arguments.out),
+        "ops": len(model.graph.ops),
+        "tensors": len(model.graph.tensors),
+        "entries": len(model.entries),
+    }
+    _print(arguments, facts, output.facts_text(facts))
+    return 0
+
+
+def apply(arguments: argparse.Namespace) -> int:
+    """Run `regal apply`."""
+    inputs = [arguments.model, arguments.plan]
+    require_writable(arguments.out, inputs=inputs, force=arguments.force)
+    model = _load(arguments)
+    plan = _load_plan(arguments.plan, model)
+    applied = backend_of(model.framework).apply(model, plan)
+    for name, data in applied.files.items():
+        target = arguments.out.with_name(name) if name else arguments.out
+        if name:
+            require_writable(target, inputs=inputs, force=arguments.force)
+        write_atomically(target, data)
+    facts = {
+        "model": str(arguments.model),
+        "plan": str(arguments.plan),
+        "output": str(arguments.out),
+        "checked": True,
+        "notes": list(applied.notes),
+    }
+    _print(arguments, facts, output.facts_text(facts))
+    return 0
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Run `regal verify`."""
+    model = _load(arguments)
+    if not arguments.optimized.is_file():
+        raise UsageError(f"model file '{arguments.optimized}' does not exist")
+    with output.progress("verifying"):
+        verification = backend_of(model.framework).verify(
+            arguments.model,
+            arguments.optimized,
+            seed=arguments.seed,
+            invocations=arguments.invocations,
+            shapes=dict(arguments.shape),
+            dims=dict(arguments.dim),
+        )
+    document: dict[str, Any] = {"verified": verification_to_dict(verification)}
+    if document["verified"] is None:
+        document["verify_skipped"] = verification.skipped
+    _print(arguments, document, output.verification_text(verification))
+    return 0 if verification.outputs_equal or not verification.checks else 1
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Run `regal check`."""
+    model = _load(arguments)
+    plan = _load_plan(arguments.plan, model)
+    facts = {
+        "model": str(arguments.model),
+        "plan": str(arguments.plan),
+        "checked": True,
+        "peak_bytes": max(entry.peak_bytes for entry in plan.plans),
+        "arena_bytes": max(entry.arena_bytes for entry in plan.plans),
+    }
+    _print(arguments, facts, output.facts_text(facts))
+    return 0
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Run `regal compare`."""
+    options = pipeline.Options(
+        evaluations=arguments.evaluations,
+        seconds=arguments.time,
+        seed=arguments.seed,
+        threads=arguments.threads,
+        shapes=dict(arguments.shape),
+        dims=dict(arguments.dim),
+    )
+    names = arguments.methods.split(",") if arguments.methods else None
+    model = _load(arguments)
+    started = time.perf_counter()
+    with output.progress("comparing"):
+        rows = compare_methods(model, names, options)
+    document = comparison_to_dict(str(arguments.model), model, rows, options)
+    document["seconds"] = round(time.perf_counter() - started, 3)
+    _print(arguments, document, output.comparison_text(rows))
+    return 0
+
+
+def allocate(arguments: argparse.Namespace) -> int:
+    """Run `regal allocate`."""
+    if arguments.out is not None:
+        require_writable(arguments.out, inputs=[arguments.file], force=arguments.force)
+    if not arguments.file.is_file():
+        raise UsageError(f"file '{arguments.file}' does not exist")
+    with output.progress("allocating"):
+        run = run_allocate(
+            arguments.file,
+            capacity=arguments.capacity,
+            seed=arguments.seed,
+            seconds=arguments.time,
+        )
+    if arguments.out is not None and run.fits:
+        write_atomically(arguments.out, run.csv_text.encode())
+    _print(arguments, run.to_dict(), output.allocation_text(run))
+    return 0 if run.fits else 1
+
+
+def _load(arguments: argparse.Namespace) -> LoadedModel:
+    return load(arguments.model, dict(arguments.shape), dict(arguments.dim))
+
+
+def _load_plan(path: Path, model: LoadedModel) -> ModelPlan:
+    if not path.is_file():
+        raise UsageError(f"plan file '{path}' does not exist")
+    return require_valid_model_plan(
+        model, plan_from_json(path.read_bytes(), model, path.name)
+    )
+
+
+def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
+    if model.framework != "tflite":
+        raise UsageError(
+            f"--header: a C header is for TFLite models, not {model.framework}"
+        )
+    from regal.backends.tflite import c_header
+
+    return c_header(model, plan)
+
+
+def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:
+    print(json.dumps(document) if arguments.json else text)

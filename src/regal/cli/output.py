@@ -1,0 +1,159 @@
+"""Text for people: results on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from regal.backends.types import RuntimeCheck, Verification
+    from regal.comparison import Row
+    from regal.graph.types import LoadedModel
+    from regal.inspection import Inspection
+    from regal.result import Result
+    from regal.search.allocation_csv import AllocateRun
+
+MOST_LIVE_LINES = 12
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Show a spinner on stderr while the block runs, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def result_text(result: Result) -> str:
+    """Return the lines of `regal optimize`."""
+    before_peak = max(plan.peak_bytes for plan in result.before.plans)
+    before_arena = max(plan.arena_bytes for plan in result.before.plans)
+    bound = (
+        "proven optimal"
+        if result.is_order_optimal
+        else f"lower bound {result.peak_bound:,} B"
+    )
+    packed = "equals its bound" if result.is_arena_optimal else "above its bound"
+    lines = [
+        f"model         {result.path} ({result.model.framework},"
+        f" {len(result.model.graph.ops)} ops)",
+        f"peak memory   {_change(before_peak, result.peak_bytes)}; {bound}",
+        f"arena         {_change(before_arena, result.arena_bytes)}; {packed}",
+        f"search        {result.plan.method}, {result.plan.evaluations:,} evaluations,"
+        f" {result.seconds:.2f} s",
+    ]
+    if result.capacity is not None:
+        over = result.arena_bytes - result.capacity
+        says = "fits" if over <= 0 else f"does not fit: {over:,} B too much"
+        if over > 0 and result.peak_bound > result.capacity:
+            says += f"; impossible by order and packing (at least {result.peak_bound:,} B)"
+        lines.append(f"capacity      {result.capacity:,} B: {says}")
+    lines += [f"note          {note}" for note in result.notes]
+    if result.out is not None:
+        lines.append(f"written       {result.out}")
+    if result.verification is not None:
+        lines.append(verification_text(result.verification))
+    elif result.out is not None:
+        lines.append(f"verified      skipped: {result.verify_skipped}")
+    lines.append(
+        f"repeat with   --method {result.plan.method} --seed {result.plan.seed}"
+        f" --evaluations {max(result.plan.evaluations, 1)}"
+    )
+    return "\n".join(lines)
+
+
+def verification_text(verification: Verification) -> str:
+    """Return one line per runtime."""
+    lines = [_check_line(check) for check in verification.checks]
+    if verification.skipped:
+        lines.append(f"verified      skipped: {verification.skipped}")
+    return "\n".join(lines)
+
+
+def _check_line(check: RuntimeCheck) -> str:
+    verdict = "outputs equal" if check.outputs_equal else f"OUTPUTS DIFFER: {check.detail}"
+    numbers = ", ".join(
+        f"{name.removesuffix('_bytes').replace('_', ' ')} {_change(check.before[name], value)}"
+        for name, value in check.after.items()
+        if name in check.before
+    )
+    return (
+        f"verified      {check.runtime}: {verdict} in {check.invocations} runs; {numbers}"
+    )
+
+
+def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) -> str:
+    """Return the report of `regal inspect`."""
+    blocks = []
+    for part in parts:
+        graph, plan = part.graph, part.plan
+        lines = [
+            f"model         {path} ({model.framework}), graph '{graph.name}':"
+            f" {len(graph.ops)} ops, {len(graph.tensors)} tensors",
+            f"peak memory   {plan.peak_bytes:,} B in the runtime's order;"
+            f" lower bound {part.peak_bound:,} B",
+            f"arena         {plan.arena_bytes:,} B with greedy-by-size offsets",
+        ]
+        if part.peak_step >= 0:
+            op = graph.ops[plan.order[part.peak_step]]
+            lines.append(f"peak step     {part.peak_step}: op '{op.name}' ({op.kind})")
+        lines += [
+            f"  {tensor.bytes:>12,} B  {tensor.dtype}{list(tensor.shape)}  '{tensor.name}'"
+            f"  steps {tensor.first_step}-{tensor.last_step}"
+            for tensor in part.live_at_peak[:MOST_LIVE_LINES]
+        ]
+        if len(part.live_at_peak) > MOST_LIVE_LINES:
+            rest = part.live_at_peak[MOST_LIVE_LINES:]
+            lines.append(
+                f"  {sum(t.bytes for t in rest):>12,} B  in {len(rest)} more tensors"
+            )
+        if part.workspace_at_peak:
+            lines.append(f"  {part.workspace_at_peak:>12,} B  workspace of the op")
+        lines += [f"advice        {line}" for line in part.advice]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def comparison_text(rows: Sequence[Row]) -> str:
+    """Return the table of `regal compare`, best first."""
+    lines = [
+        f"{'method':<16}{'peak B':>16}{'over bound':>12}{'arena B':>16}{'evals':>10}{'s':>9}"
+    ]
+    for row in rows:
+        if row.failure:
+            lines.append(f"{row.method:<16}  {row.failure}")
+            continue
+        over = (
+            f"{100 * (row.peak_bytes / row.peak_bound - 1):.2f} %"
+            if row.peak_bound
+            else "-"
+        )
+        mark = " *" if row.peak_bytes == row.peak_bound else ""
+        lines.append(
+            f"{row.method:<16}{row.peak_bytes:>16,}{over:>12}{row.arena_bytes:>16,}"
+            f"{row.evaluations:>10,}{row.seconds:>9.3f}{mark}"
+        )
+    lines.append("* proven optimal: equals the best proven lower bound of all methods")
+    return "\n".join(lines)
+
+
+def allocation_text(run: AllocateRun) -> str:
+    """Return the lines of `regal allocate`."""
+    return "\n".join(f"{key:<16}{value}" for key, value in run.to_dict().items())
+
+
+def facts_text(facts: dict[str, Any]) -> str:
+    """Return one line per fact."""
+    return "\n".join(f"{key:<14}{value}" for key, value in facts.items() if value != [])
+
+
+def _change(before: int, after: int) -> str:
+    percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
+    return f"{before:,} B -> {after:,} B{percent}"

@@ -1,0 +1,109 @@
+"""All methods on one model, side by side: same problem, same budget, same checker."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from regal import pipeline
+from regal.errors import BackendError, RegalError
+from regal.plan.check import require_valid_model_plan
+from regal.search.methods import METHODS, require_method
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from regal.graph.types import LoadedModel
+
+SCHEMA = "regal.comparison/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one method reached; `peak_bound` is the best bound that any method proved."""
+
+    method: str
+    peak_bytes: int = 0
+    arena_bytes: int = 0
+    peak_bound: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0
+    failure: str = ""
+
+
+def compare_methods(
+    model: LoadedModel, names: Sequence[str] | None, options: pipeline.Options
+) -> list[Row]:
+    """Return one row per method, least peak first; a method that fails is a row, too.
+
+    Raises:
+        UsageError: a name is not a method.
+    """
+    names = [require_method(name) for name in (names or METHODS)]
+    rows = [_runtime_row(model), *(_method_row(model, name, options) for name in names)]
+    bound = max((row.peak_bound for row in rows), default=0)
+    rows = [replace(row, peak_bound=bound) for row in rows]
+    return sorted(
+        rows, key=lambda row: (bool(row.failure), row.peak_bytes, row.arena_bytes)
+    )
+
+
+def _runtime_row(model: LoadedModel) -> Row:
+    try:
+        before = pipeline.plan_before(model)
+    except BackendError as error:
+        return Row(method="runtime", failure=str(error))
+    return Row(
+        method="runtime",
+        peak_bytes=max(plan.peak_bytes for plan in before.plans),
+        arena_bytes=max(plan.arena_bytes for plan in before.plans),
+    )
+
+
+def _method_row(model: LoadedModel, name: str, options: pipeline.Options) -> Row:
+    started = time.perf_counter()
+    try:
+        plan = pipeline.search(model, replace(options, method=name))
+        require_valid_model_plan(model, plan)
+    except RegalError as error:
+        return Row(method=name, failure=str(error))
+    return Row(
+        method=name,
+        peak_bytes=max(entry.peak_bytes for entry in plan.plans),
+        arena_bytes=max(entry.arena_bytes for entry in plan.plans),
+        peak_bound=max(entry.peak_bound for entry in plan.plans),
+        evaluations=plan.evaluations,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def comparison_to_dict(
+    path: str, model: LoadedModel, rows: Sequence[Row], options: pipeline.Options
+) -> dict[str, Any]:
+    """Return the JSON object of a comparison."""
+    return {
+        "schema": SCHEMA,
+        "model": path,
+        "framework": model.framework,
+        "ops": len(model.graph.ops),
+        "objective": "memory",
+        "seed": options.seed,
+        "lower_bound": {"peak_bytes": max((row.peak_bound for row in rows), default=0)},
+        "methods": [_row_to_dict(row) for row in rows],
+    }
+
+
+def _row_to_dict(row: Row) -> dict[str, Any]:
+    if row.failure:
+        return {"method": row.method, "failure": row.failure}
+    gap = row.peak_bytes / row.peak_bound - 1 if row.peak_bound else None
+    return {
+        "method": row.method,
+        "peak_bytes": row.peak_bytes,
+        "arena_bytes": row.arena_bytes,
+        "gap": gap,
+        "optimal": row.peak_bytes == row.peak_bound,
+        "evaluations": row.evaluations,
+        "seconds": round(row.seconds, 6),
+    }

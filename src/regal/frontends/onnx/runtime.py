@@ -1,0 +1,103 @@
+"""Run a model with ONNX Runtime in a child process, within limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import regal
+
+# A run may not take more memory than a machine of this kind has; the address space also
+# holds what is only reserved.
+MOST_MEMORY = 48 << 30
+METER = "_heap_meter.so"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a child is asked to do with one model file."""
+
+    model: str  # path
+    external_folder: str = ""  # where external data lies, if not beside the model
+    file_order: bool = True
+    level: str = "none"
+    reuse: bool = False
+    shapes: dict[str, list[int]] = field(default_factory=dict)  # of inputs
+    seed: int = 0
+    invocations: int = 1
+    style: str = ""  # of the inputs; "" tries all
+    profile_prefix: str = ""
+    optimized: str = ""  # save the optimized model here
+    memory_bytes: int = MOST_MEMORY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What happened. `digests` has one row per run, with one digest per output."""
+
+    ran: bool = False
+    reason: str = ""  # why it did not run
+    style: str = ""
+    digests: list[list[str]] = field(default_factory=list)
+    heap_peak_bytes: int = -1  # above what was live before the run; -1: not measured
+    profile: str = ""  # path
+
+
+def run_in_child(request: RunRequest, timeout_s: float, *, measure: bool = False) -> RunResult:
+    """Return what a child process made of `request`; crashes and time-outs are results.
+
+    Args:
+        request: the model and how to run it.
+        timeout_s: wall time after which the child is killed.
+        measure: count the heap of the child.
+    """
+    with tempfile.TemporaryDirectory(prefix="regal-") as folder:
+        request_path, result_path = Path(folder, "request.json"), Path(folder, "result.json")
+        request_path.write_text(json.dumps(asdict(request)))
+        # -P: no module from the folder that the user happens to be in.
+        command = [sys.executable, "-P", "-m", "regal.frontends.onnx.child"]
+        try:
+            done = subprocess.run(
+                [*command, str(request_path), str(result_path)],
+                env=_environment(measure=measure),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return RunResult(reason=f"ONNX Runtime did not finish within {timeout_s:g} s")
+        if result_path.exists():
+            return RunResult(**json.loads(result_path.read_text()))
+        return RunResult(reason=f"ONNX Runtime {_death(done.returncode, done.stderr)}")
+
+
+def meter_path() -> Path | None:
+    """Return the heap meter, or None where it was not built."""
+    for folder in regal.__path__:
+        if (path := Path(folder, METER)).exists():
+            return path
+    return None
+
+
+def _environment(*, measure: bool) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    meter = meter_path()
+    if measure and meter is not None:
+        environment["LD_PRELOAD"] = str(meter)
+    return environment
+
+
+def _death(code: int, errors: bytes) -> str:
+    if code < 0:
+        return f"crashed with {signal.Signals(-code).name}"
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return f"ended with code {code}: {lines[-1][:200] if lines else 'no message'}"

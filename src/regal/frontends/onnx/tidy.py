@@ -1,0 +1,201 @@
+"""Check the nodes of a model, inline its functions, and list writers before readers."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import onnx
+import onnx.inliner
+
+from regal.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onnx import GraphProto, ModelProto, NodeProto
+
+MOST_BODY_LEVELS = 32
+
+
+def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the bodies of `node` in the order of its attributes."""
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def is_standard(node: NodeProto, kind: str) -> bool:
+    """Return whether `node` is the operator `kind` of ONNX itself."""
+    return node.op_type == kind and node.domain in ("", "ai.onnx")
+
+
+def label(node: NodeProto, position: int) -> str:
+    """Return how messages call `node`: its name, or else its position."""
+    return f"'{node.name}' ({node.op_type})" if node.name else f"{position} ({node.op_type})"
+
+
+def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
+    """Return the model without local functions and with sorted nodes, and notes on changes.
+
+    `model` itself may be changed.
+
+    Raises:
+        ModelError: a value is defined twice or never, there is a cycle, or bodies or
+            functions are nested too deep or call themselves.
+    """
+    notes = []
+    if model.functions:
+        _require_finite_calls(model)
+        calls = len(model.functions)
+        try:
+            model = onnx.inliner.inline_local_functions(model, convert_version=False)
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ModelError(f"the local functions cannot be inlined: {reason}") from error
+        notes.append(f"inlined the {calls} local functions, so that their nodes can be ordered")
+    moved = _sort_graph(model.graph, [_initializer_names(model.graph)], 0)
+    if moved:
+        notes.append(f"moved {moved} nodes behind the nodes that they read from")
+    return model, notes
+
+
+def names_read(node: NodeProto) -> set[str]:
+    """Return the values that `node` reads from its graph, those of its bodies included."""
+    names = {name for name in node.input if name}
+    for body in bodies_of(node):
+        names |= free_names(body)
+    return names
+
+
+def free_names(graph: GraphProto) -> set[str]:
+    """Return the values that a body takes from the graphs around it."""
+    defined = _initializer_names(graph) | {value.name for value in graph.input}
+    read = {value.name for value in graph.output}
+    for node in graph.node:
+        read |= names_read(node)
+        defined.update(node.output)
+    return read - defined - {""}
+
+
+def _initializer_names(graph: GraphProto) -> set[str]:
+    return {tensor.name for tensor in graph.initializer} | {
+        tensor.values.name for tensor in graph.sparse_initializer
+    }
+
+
+def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
+    """Sort the nodes of `graph` and its bodies in place; return how many nodes moved."""
+    if level > MOST_BODY_LEVELS:
+        raise ModelError(f"graph '{graph.name}': bodies nested deeper than {MOST_BODY_LEVELS}")
+    writer: dict[str, int] = {}
+    given = _initializer_names(graph) | {value.name for value in graph.input}
+    for position, node in enumerate(graph.node):
+        for name in node.output:
+            if name and (name in writer or name in given):
+                raise ModelError(
+                    f"node {label(node, position)} defines '{name}', which is defined already"
+                )
+            if name:
+                writer[name] = position
+    visible = [*outer, given | writer.keys()]
+    reads = [sorted(names_read(node)) for node in graph.node]
+    for position, (node, names) in enumerate(zip(graph.node, reads, strict=True)):
+        for name in names:
+            if not any(name in scope for scope in visible):
+                raise ModelError(
+                    f"node {label(node, position)} reads '{name}', which nothing defines"
+                )
+    for value in graph.output:
+        if value.name and not any(value.name in scope for scope in visible):
+            raise ModelError(f"graph output '{value.name}' is defined by nothing")
+    moved = sum(
+        _sort_graph(body, visible, level + 1) for node in graph.node for body in bodies_of(node)
+    )
+    before = [
+        sorted({writer[name] for name in names if name in writer}) for names in reads
+    ]
+    if any(p >= position for position, earlier in enumerate(before) for p in earlier):
+        order = _first_order(graph, before)
+        nodes = [graph.node[i] for i in order]
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+        moved += sum(i != position for position, i in enumerate(order))
+    return moved
+
+
+def _first_order(graph: GraphProto, before: Sequence[Sequence[int]]) -> list[int]:
+    """Return the legal order that takes the first node of the file whenever it can."""
+    waits = [len(earlier) for earlier in before]
+    readers: list[list[int]] = [[] for _ in before]
+    for position, earlier in enumerate(before):
+        for writer in earlier:
+            readers[writer].append(position)
+    ready = [position for position, count in enumerate(waits) if count == 0]
+    order = []
+    while ready:
+        position = heapq.heappop(ready)
+        order.append(position)
+        for reader in readers[position]:
+            waits[reader] -= 1
+            if waits[reader] == 0:
+                heapq.heappush(ready, reader)
+    if len(order) < len(before):
+        guilty = next(i for i, count in enumerate(waits) if count)
+        raise ModelError(
+            f"node {label(graph.node[guilty], guilty)} waits for its own result: a cycle"
+        )
+    return order
+
+
+def _require_finite_calls(model: ModelProto) -> None:
+    """Refuse functions that call themselves, or that grow beyond any sensible size."""
+    calls = {
+        (function.domain, function.name): [
+            (node.domain, node.op_type) for node in _all_nodes(function.node)
+        ]
+        for function in model.functions
+    }
+    size: dict[tuple[str, str], int] = {}
+    for root in calls:
+        stack: list[tuple[tuple[str, str], bool]] = [(root, False)]
+        open_calls: set[tuple[str, str]] = set()
+        while stack:
+            name, done = stack.pop()
+            if done:
+                open_calls.discard(name)
+                size[name] = sum(size.get(callee, 1) for callee in calls[name]) + 1
+                if size[name] > MOST_INLINED_NODES:
+                    raise ModelError(
+                        f"function '{name[1]}' expands to more than {MOST_INLINED_NODES} nodes"
+                    )
+            elif name in open_calls:
+                raise ModelError(f"function '{name[1]}' calls itself")
+            elif name not in size:
+                open_calls.add(name)
+                stack.append((name, True))
+                stack.extend((callee, False) for callee in calls[name] if callee in calls)
+    total = sum(size.get((n.domain, n.op_type), 1) for n in _all_nodes(model.graph.node))
+    if total > MOST_INLINED_NODES:
+        raise ModelError(f"the local functions expand to more than {MOST_INLINED_NODES} nodes")
+
+
+MOST_INLINED_NODES = 1_000_000
+
+
+def _all_nodes(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for body in bodies_of(node):
+            yield from _all_nodes(body.node)
+
+
+def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield a graph and all its bodies."""
+    yield graph
+    for node in graph.node:
+        for body in bodies_of(node):
+            yield from graphs_in(body)

@@ -1,0 +1,190 @@
+"""What the peak of a model is made of, and what could lower it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from regal._native import simulate
+from regal.graph.memory import counted_storages, parameter_bytes, state_bytes
+from regal.plan.check import planned_workspace, steps_of
+from regal.plan.problem import order_problem
+from regal.search.exact import lower_bound
+
+if TYPE_CHECKING:
+    from regal.graph.types import Graph, LoadedModel, Tensor
+    from regal.plan.types import ModelPlan, Plan
+
+SCHEMA = "regal.inspection/1"
+WIDE_DTYPES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTensor:
+    """A buffer that is live at the peak."""
+
+    name: str
+    bytes: int
+    dtype: str
+    shape: tuple[int, ...]
+    first_step: int
+    last_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """The memory of one graph in the order in which its runtime runs it."""
+
+    graph: Graph
+    plan: Plan
+    peak_step: int
+    bytes_at_step: tuple[int, ...]
+    live_at_peak: tuple[LiveTensor, ...]  # largest first
+    workspace_at_peak: int
+    peak_bound: int
+    advice: tuple[str, ...]
+
+
+def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
+    """Return what is live at the peak of `plan`, the "before" of `graph`."""
+    workspace = planned_workspace(graph, plan.bodies)
+    problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
+    simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
+    bound = lower_bound(order_problem(graph, workspace).native)
+    step = int(simulation.peak_step)
+    live = _live_at(graph, plan, step)
+    return Inspection(
+        graph=graph,
+        plan=plan,
+        peak_step=step,
+        bytes_at_step=tuple(int(b) for b in simulation.bytes_at_step),
+        live_at_peak=live,
+        workspace_at_peak=workspace[plan.order[step]] if step >= 0 else 0,
+        peak_bound=min(bound, plan.peak_bytes),
+        advice=tuple(_advice(graph, plan, step, live, bound)) if step >= 0 else (),
+    )
+
+
+def _live_at(graph: Graph, plan: Plan, step: int) -> tuple[LiveTensor, ...]:
+    sizes = counted_storages(graph)
+    tensor_of: dict[int, Tensor] = {}
+    for tensor in graph.tensors:
+        tensor_of.setdefault(tensor.storage, tensor)
+    live = [
+        LiveTensor(
+            name=tensor_of[storage].name,
+            bytes=sizes[storage],
+            dtype=tensor_of[storage].dtype,
+            shape=tensor_of[storage].shape,
+            first_step=first,
+            last_step=last,
+        )
+        for storage, (first, last) in steps_of(graph, plan.order).items()
+        if first <= step <= last
+    ]
+    return tuple(sorted(live, key=lambda tensor: (-tensor.bytes, tensor.name)))
+
+
+def _advice(
+    graph: Graph, plan: Plan, step: int, live: tuple[LiveTensor, ...], bound: int
+) -> list[str]:
+    """Return what could lower the peak, most promising first, each with its numbers."""
+    op = graph.ops[plan.order[step]]
+    advice = []
+    if bound < plan.peak_bytes:
+        saved = plan.peak_bytes - bound
+        advice.append(
+            f"order and in place: up to {saved:,} B ({_percent(saved, plan.peak_bytes)})"
+            " below this order is not ruled out: run regal optimize"
+        )
+    else:
+        advice.append("order and in place: no order has a lower peak (proven by the bound)")
+    if plan.arena_bytes > plan.peak_bytes:
+        lost = plan.arena_bytes - plan.peak_bytes
+        advice.append(f"packing: the runtime's offsets waste {lost:,} B above the peak")
+    written = {graph.tensors[t].storage for t in op.outputs if t >= 0}
+    own = {graph.tensors[t].storage for t in (*op.inputs, *op.outputs) if t >= 0}
+    sizes = counted_storages(graph)
+    need = sum(sizes.get(s, 0) for s in own)
+    if live and need * 2 > plan.peak_bytes:
+        out = sum(sizes.get(s, 0) for s in written)
+        advice.append(
+            f"splitting: op '{op.name}' alone holds {need:,} B ({out:,} B of output) of the"
+            f" {plan.peak_bytes:,} B; computing it in parts is what would go below the bound"
+        )
+    wide = sum(
+        t.bytes - t.bytes // WIDE_DTYPES[t.dtype] for t in live if t.dtype in WIDE_DTYPES
+    )
+    if wide * 4 > plan.peak_bytes:
+        advice.append(
+            f"dtype: 8-bit activations would take {wide:,} B less at this step"
+            f" ({_percent(wide, plan.peak_bytes)})"
+        )
+    return advice
+
+
+def inspection_to_dict(
+    path: str, model: LoadedModel, before: ModelPlan, parts: list[Inspection]
+) -> dict[str, Any]:
+    """Return the JSON object of an inspection: the main entry, others under "entries"."""
+    first, *others = [_part_to_dict(part) for part in parts]
+    document = {
+        "schema": SCHEMA,
+        "model": path,
+        "framework": model.framework,
+        "graph_hash": before.graph_hash,
+        **first,
+    }
+    if others:
+        document["entries"] = others
+    return document
+
+
+def _part_to_dict(part: Inspection) -> dict[str, Any]:
+    graph, plan = part.graph, part.plan
+    return {
+        "name": graph.name,
+        "ops": len(graph.ops),
+        "tensors": len(graph.tensors),
+        "inputs": [_tensor_to_dict(graph, t) for t in graph.inputs],
+        "outputs": [_tensor_to_dict(graph, t) for t in graph.outputs],
+        "peak_bytes": plan.peak_bytes,
+        "arena_bytes": plan.arena_bytes,
+        "parameter_bytes": parameter_bytes(graph),
+        "state_bytes": state_bytes(graph),
+        "lower_bound": {"peak_bytes": part.peak_bound},
+        "peak_step": part.peak_step,
+        "peak_op": graph.ops[plan.order[part.peak_step]].name
+        if part.peak_step >= 0
+        else None,
+        "workspace_at_peak": part.workspace_at_peak,
+        "live_at_peak": [
+            {
+                "name": tensor.name,
+                "bytes": tensor.bytes,
+                "dtype": tensor.dtype,
+                "shape": list(tensor.shape),
+                "first_step": tensor.first_step,
+                "last_step": tensor.last_step,
+            }
+            for tensor in part.live_at_peak
+        ],
+        "bytes_at_step": list(part.bytes_at_step),
+        "advice": list(part.advice),
+    }
+
+
+def _tensor_to_dict(graph: Graph, index: int) -> dict[str, Any]:
+    tensor = graph.tensors[index]
+    return {
+        "name": tensor.name,
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+        "bytes": tensor.bytes,
+    }
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / max(whole, 1):.1f} %"

@@ -1,0 +1,117 @@
+"""The product on one screen: load -> search -> check -> apply -> verify."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from regal.backends import backend_of
+from regal.files import require_writable, write_atomically
+from regal.frontends import load
+from regal.graph.file import model_hash
+from regal.plan.check import require_valid_model_plan
+from regal.plan.types import ModelPlan
+from regal.result import Result
+from regal.search.methods import DEFAULT_METHOD, method_named
+from regal.search.planner import before_plan, plan_graph
+from regal.search.types import Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from regal.graph.types import LoadedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to optimize; the command line has one option per field."""
+
+    method: str = "regal"
+    evaluations: int | None = None
+    seconds: float | None = None
+    seed: int = 0
+    threads: int = 1
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    capacity: int | None = None
+    verify: bool = True
+    force: bool = False
+
+
+def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
+    """Return a plan that needs less memory; with `out`, the applied and verified model too."""
+    options = options or Options()
+    if out is not None:
+        require_writable(out, inputs=[path], force=options.force)
+    model = load(path, options.shapes, options.dims)
+    before = plan_before(model)
+    started = time.perf_counter()
+    plan = require_valid_model_plan(model, search(model, options))
+    result = Result(
+        path=path,
+        model=model,
+        before=before,
+        plan=plan,
+        seconds=time.perf_counter() - started,
+        capacity=options.capacity,
+        verify_skipped="no output was asked for: pass -o OUT",
+    )
+    return result if out is None else apply_and_verify(result, out, options)
+
+
+def plan_before(model: LoadedModel) -> ModelPlan:
+    """Return what the runtime does with the model as it is: its own order and packing."""
+    default = backend_of(model.framework).default_order(model)
+    plans = tuple(
+        before_plan(graph, default if i == 0 else None)
+        for i, graph in enumerate(model.entries)
+    )
+    return ModelPlan(
+        graph_hash=model_hash(model), method="before", seed=0, evaluations=0, plans=plans
+    )
+
+
+def search(model: LoadedModel, options: Options) -> ModelPlan:
+    """Return the plans that the chosen method finds for all entries of the model."""
+    is_limited = options.evaluations is not None or options.seconds is not None
+    budget = (
+        Budget(evaluations=options.evaluations, seconds=options.seconds)
+        if is_limited
+        else None
+    )
+    method = method_named(options.method)
+    planned = [
+        plan_graph(
+            graph,
+            method,
+            budget,
+            options.seed,
+            options.threads,
+            never_worse=options.method == DEFAULT_METHOD,
+        )
+        for graph in model.entries
+    ]
+    return ModelPlan(
+        graph_hash=model_hash(model),
+        method=options.method,
+        seed=options.seed,
+        evaluations=sum(each.evaluations for each in planned),
+        plans=tuple(each.plan for each in planned),
+    )
+
+
+def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
+    """Write the applied model to `out` and return the result with the runtimes' verdict."""
+    backend = backend_of(result.model.framework)
+    applied = backend.apply(result.model, result.plan)
+    for name, data in applied.files.items():
+        write_atomically(out.with_name(name) if name else out, data)
+    result = replace(result, out=out, notes=(*result.notes, *applied.notes))
+    if not options.verify:
+        return replace(result, verify_skipped="--no-verify")
+    verification = backend.verify(
+        result.path, out, seed=options.seed, shapes=options.shapes, dims=options.dims
+    )
+    return replace(result, verification=verification, verify_skipped=verification.skipped)

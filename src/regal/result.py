@@ -1,0 +1,152 @@
+"""What `optimize` returns, and its JSON form `regal.result/1` (docs/formats.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regal.graph.memory import parameter_bytes, state_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from regal.backends.types import Verification
+    from regal.graph.types import LoadedModel
+    from regal.plan.types import ModelPlan
+
+SCHEMA = "regal.result/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A checked plan beside the "before", and what the runtime said.
+
+    Peaks and arenas of a model with several entries are the largest of its entries.
+    """
+
+    path: Path
+    model: LoadedModel
+    before: ModelPlan  # what the runtime does with the file as it is
+    plan: ModelPlan
+    seconds: float  # search only: no loading, no verification
+    verification: Verification | None = None
+    verify_skipped: str = ""
+    out: Path | None = None
+    capacity: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the peak of the plan."""
+        return max(plan.peak_bytes for plan in self.plan.plans)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Return the arena of the plan."""
+        return max(plan.arena_bytes for plan in self.plan.plans)
+
+    @property
+    def peak_bound(self) -> int:
+        """Return a proven lower bound on the peak of any plan."""
+        return max(plan.peak_bound for plan in self.plan.plans)
+
+    @property
+    def is_order_optimal(self) -> bool:
+        """Return whether no order and in-place choice has a lower peak: proven."""
+        return self.peak_bytes == self.peak_bound
+
+    @property
+    def is_arena_optimal(self) -> bool:
+        """Return whether no offsets for this order end lower: proven."""
+        return self.arena_bytes == max(plan.arena_bound for plan in self.plan.plans)
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the arena stays within the capacity that was asked for."""
+        return self.capacity is None or self.arena_bytes <= self.capacity
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether the result may be used: it fits, and no runtime saw other outputs."""
+        verification = self.verification
+        judged = verification is not None and bool(verification.checks)
+        return self.fits and not (judged and not verification.outputs_equal)  # type: ignore[union-attr]
+
+
+def result_to_dict(result: Result) -> dict[str, Any]:
+    """Return the JSON object of a result."""
+    graphs = result.model.entries
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "model": str(result.path),
+        "framework": result.model.framework,
+        "ops": len(result.model.graph.ops),
+        "objective": "memory",
+        "method": result.plan.method,
+        "seed": result.plan.seed,
+        "evaluations": result.plan.evaluations,
+        "seconds": round(result.seconds, 6),
+        "devices": [{"name": "cpu0"}],
+        "before": _memory(result.before),
+        "after": _memory(result.plan),
+        "lower_bound": {
+            "peak_bytes": result.peak_bound,
+            "arena_bytes": max(plan.arena_bound for plan in result.plan.plans),
+            "time_s": None,
+        },
+        "optimal": {
+            "order": result.is_order_optimal,
+            "arena": result.is_arena_optimal,
+            "time": None,
+        },
+        "parameter_bytes": max(parameter_bytes(graph) for graph in graphs),
+        "state_bytes": max(state_bytes(graph) for graph in graphs),
+        "output": str(result.out) if result.out else None,
+        "verified": verification_to_dict(result.verification),
+        "notes": list(result.notes),
+    }
+    if result.capacity is not None:
+        document["capacity"] = {
+            "bytes": result.capacity,
+            "fits": result.fits,
+            "overflow_bytes": max(0, result.arena_bytes - result.capacity),
+        }
+    if document["verified"] is None:
+        document["verify_skipped"] = result.verify_skipped
+    return document
+
+
+def _memory(plan: ModelPlan) -> dict[str, Any]:
+    peak = max(entry.peak_bytes for entry in plan.plans)
+    arena = max(entry.arena_bytes for entry in plan.plans)
+    return {
+        "peak_bytes": peak,
+        "arena_bytes": arena,
+        "peak_bytes_per_device": [peak],
+        "time_s": None,
+    }
+
+
+def verification_to_dict(verification: Verification | None) -> dict[str, Any] | None:
+    """Return the JSON object of a verification; None when no runtime judged."""
+    if verification is None or not verification.checks:
+        return None
+    checks = [
+        {
+            "runtime": check.runtime,
+            "outputs_equal": check.outputs_equal,
+            "before": dict(check.before),
+            "after": dict(check.after),
+            "invocations": check.invocations,
+            "detail": check.detail,
+        }
+        for check in verification.checks
+    ]
+    document = {
+        **checks[0],
+        "outputs_equal": verification.outputs_equal,
+        "runtimes": checks,
+    }
+    if verification.skipped:
+        document["skipped"] = verification.skipped
+    return document

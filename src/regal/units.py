@@ -1,0 +1,49 @@
+"""Read and print quantities with units."""
+
+from __future__ import annotations
+
+from regal.errors import UsageError
+
+BYTE_UNITS = {"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "M": 1 << 20, "MB": 1 << 20,
+              "G": 1 << 30, "GB": 1 << 30}  # fmt: skip
+TIME_UNITS = {"": 1.0, "S": 1.0, "MS": 1e-3, "M": 60.0, "MIN": 60.0, "H": 3600.0}
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes in "262144", "256K" or "256KiB" (K = 1,024).
+
+    Raises:
+        UsageError: not a whole number of bytes.
+    """
+    number, unit = _split(text)
+    unit = unit.replace("IB", "B")
+    if not number.isdigit() or unit not in BYTE_UNITS:
+        raise UsageError(f"'{text}' is not a size; write for example 262144 or 256K")
+    return int(number) * BYTE_UNITS[unit]
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds in "10", "10s", "500ms" or "2m".
+
+    Raises:
+        UsageError: not a positive time.
+    """
+    number, unit = _split(text)
+    try:
+        seconds = float(number) * TIME_UNITS[unit]
+    except (ValueError, KeyError):
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise UsageError(f"'{text}' is not a time; write for example 10s or 500ms")
+    return seconds
+
+
+def format_bytes(count: int) -> str:
+    """Return "1,234 B"."""
+    return f"{count:,} B"
+
+
+def _split(text: str) -> tuple[str, str]:
+    text = text.strip().upper()
+    end = next((i for i, c in enumerate(text) if c not in "0123456789.+-"), len(text))
+    return text[:end], text[end:].strip()
