@@ -7,6 +7,7 @@
 #include "beam.h"
 #include "bindings.h"
 #include "bounds.h"
+#include "cut_bound.h"
 #include "exact_order.h"
 
 using namespace nb::literals;
@@ -69,6 +70,18 @@ void bind_exact(nb::module_& module) {
       },
       "problem"_a, "width"_a, "floor"_a, "seconds"_a.none(), "cancel"_a.none(),
       "Beam over downsets; empty if time was up or it was cancelled first.");
+  module.def(
+      "cut_bounds",
+      [](const OrderProblem& problem, Ints ops) {
+        std::vector<int64_t> bounds;
+        {
+          nb::gil_scoped_release unlocked;
+          regal::CutBound cut(problem);
+          for (const int32_t op : ops_of(ops)) bounds.push_back(cut.during(op));
+        }
+        return array_of(std::move(bounds));
+      },
+      "problem"_a, "ops"_a, "Per op of `ops`: the least bytes live during its step in any order.");
   module.def(
       "peak_bound",
       [](const OrderProblem& problem) {

@@ -20,10 +20,11 @@ struct OrderWithin {
 };
 
 // Depth-first search over the downsets that can be reached within `budget`, each visited once.
-// In every downset, moves that can never hurt are made at once (see ForcedMoves).
+// In every downset, moves that can never hurt are made at once (see ForcedMoves). `backward` is
+// reversed(problem): it tells which ops may wait until the end.
 // Spends one unit per visited downset; gives up (Unknown) when `effort` or `memory_bytes` is gone.
-OrderWithin order_within(const OrderProblem& problem, int64_t budget, Effort& effort,
-                         int64_t memory_bytes = int64_t{1} << 30);
+OrderWithin order_within(const OrderProblem& problem, const OrderProblem& backward, int64_t budget,
+                         Effort& effort, int64_t memory_bytes = int64_t{1} << 30);
 
 // Moves that some best continuation starts with.
 //
@@ -40,8 +41,6 @@ OrderWithin order_within(const OrderProblem& problem, int64_t budget, Effort& ef
 // in a problem turned around, where it says which moves can wait.
 class ForcedMoves {
  public:
-  explicit ForcedMoves(const OrderProblem& problem) : problem_(&problem) {}
-
   // Runs forced moves until none is left.
   void run_all(Downset& done, int64_t budget);
 
@@ -53,7 +52,6 @@ class ForcedMoves {
   bool run_descent(Downset& done, int64_t budget, int32_t first);
   bool fits(int64_t during, int64_t budget);
 
-  const OrderProblem* problem_;
   int64_t next_budget_ = std::numeric_limits<int64_t>::max();
 };
 

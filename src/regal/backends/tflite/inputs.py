@@ -89,11 +89,11 @@ def _arguments(source: TfliteSource, entry: int) -> Mapping[int, str]:
 
 def _limit(source: TfliteSource, subgraph: FileSubgraph, entry: int, tensor: int) -> int:
     """Return a bound for integer inputs: the number of rows that look-ups with it can reach."""
-    rows = [
-        shape[0]
-        for op in subgraph.operators
-        if op.kind in ("GATHER", "EMBEDDING_LOOKUP")
-        for table, index in [(op.inputs[0], op.inputs[1]) if op.kind == "GATHER" else op.inputs[1::-1]]
-        if index == tensor and (shape := source.shapes.of[entry][table])
-    ]
+    rows = []
+    for op in subgraph.operators:
+        if op.kind in ("GATHER", "EMBEDDING_LOOKUP") and len(op.inputs) > 1:
+            table, index = op.inputs[:2] if op.kind == "GATHER" else op.inputs[1::-1]
+            shape = source.shapes.of[entry][table]
+            if index == tensor and shape:
+                rows.append(shape[0])
     return min(rows, default=_SMALL_INTEGERS)

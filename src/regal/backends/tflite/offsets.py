@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from regal.frontends.tflite import source_of
 from regal.frontends.tflite.convert import bodies_with_ops
 from regal.graph.types import COUNTED_ROLES, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from regal.frontends.tflite import TfliteSource
     from regal.frontends.tflite.model import TfliteFile
@@ -35,7 +36,7 @@ def placed_subgraphs(model: LoadedModel, plan: ModelPlan) -> list[Placed]:
     The bodies of an op lie in that op's workspace. A body that several ops run comes up
     several times.
     """
-    source: TfliteSource = model.source  # type: ignore[assignment]
+    source = source_of(model)
     found: list[Placed] = []
 
     def visit(subgraph: int, graph: Graph, graph_plan: Plan, base: int) -> None:
@@ -50,9 +51,7 @@ def placed_subgraphs(model: LoadedModel, plan: ModelPlan) -> list[Placed]:
             ):
                 visit(index, body, body_plan, start)
 
-    for subgraph, graph, graph_plan in zip(
-        source.entries, model.entries, plan.plans, strict=True
-    ):
+    for subgraph, graph, graph_plan in zip(source.entries, model.entries, plan.plans, strict=True):
         visit(subgraph, graph, graph_plan, 0)
     return found
 
@@ -123,14 +122,3 @@ def _without_tflm_variable_trap(file: TfliteFile, offsets: list[int]) -> list[in
             if tensor.is_variable:
                 offsets[i] = UNPLANNED
     return offsets
-
-
-def model_offsets(model: LoadedModel, plan: ModelPlan) -> Mapping[int, list[int]]:
-    """Return subgraph -> offsets of its tensors, for people and for tests."""
-    source: TfliteSource = model.source  # type: ignore[assignment]
-    flat = arena_offsets(source, placed_subgraphs(model, plan))
-    split: dict[int, list[int]] = {}
-    for index, subgraph in enumerate(source.file.subgraphs):
-        split[index] = flat[: len(subgraph.tensors)]
-        flat = flat[len(subgraph.tensors) :]
-    return split

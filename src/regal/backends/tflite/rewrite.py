@@ -148,9 +148,7 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
     struct.pack_into(f"<I{len(name)}s", out, name_at, len(name), name)
     # Buffer: data.
     struct.pack_into("<3H", out, buffer_vtable_at, 6, 8, 4)
-    struct.pack_into(
-        "<iI", out, buffer_at, buffer_at - buffer_vtable_at, plan_at - buffer_at - 4
-    )
+    struct.pack_into("<iI", out, buffer_at, buffer_at - buffer_vtable_at, plan_at - buffer_at - 4)
     struct.pack_into("<I", out, plan_at, len(plan))
     out[plan_at + 4 : plan_at + 4 + len(plan)] = plan
     return bytes(out)
@@ -159,9 +157,7 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
 def _metadata_tables(file: TfliteFile) -> list[Table]:
     reader = file.root.reader
     start, count = file.root.vector(ModelField.METADATA, 4)
-    return [
-        _table_without_visit(file, reader.follow(start + 4 * i)) for i in range(count)
-    ]
+    return [_table_without_visit(file, reader.follow(start + 4 * i)) for i in range(count)]
 
 
 def _table_without_visit(file: TfliteFile, position: int) -> Table:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnxruntime as ort
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from regal.frontends.onnx.inputs import ELEMENTS_OF_SEQUENCE, STYLES, values
 from regal.frontends.onnx.runtime import RunRequest, RunResult
@@ -25,8 +26,23 @@ from regal.frontends.onnx.session import session_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Whatever ONNX Runtime throws through its bindings derives from these.
-REFUSALS = (RuntimeError, ValueError, TypeError, NotImplementedError, MemoryError, OSError)
+# What ONNX Runtime throws through its bindings.
+REFUSALS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    NotImplementedError,
+    MemoryError,
+    OSError,
+    state.Fail,
+    state.EPFail,
+    state.InvalidArgument,
+    state.InvalidGraph,
+    state.InvalidProtobuf,
+    state.NoSuchFile,
+    state.NotImplemented,
+    state.RuntimeException,
+)
 
 
 def main() -> None:
@@ -91,14 +107,15 @@ def _invoke(
     """Return the digests of all outputs of all runs, and the most heap that a run took."""
     meter = _heap_meter()
     names = [output.name for output in session.get_outputs()]
-    plain = all(i.type.startswith("tensor(") for i in session.get_inputs())
+    values = (*session.get_inputs(), *session.get_outputs())
+    are_tensors = all(value.type.startswith("tensor(") for value in values)
     digests: list[list[str]] = []
     peaks: list[int] = []
     for number in range(request.invocations):
         arrays = {
             node.name: _input(node, request, number, style) for node in session.get_inputs()
         }
-        if not plain:
+        if not are_tensors:
             begin = meter()
             results = session.run(names, arrays)
             peaks.append(begin())
@@ -164,18 +181,13 @@ def _tensor(array: object) -> ort.OrtValue:
 
 
 def _digest_of_value(value: ort.OrtValue) -> str:
-    if value.is_tensor():
-        kind = value.data_type()
-        try:
-            return _digest(value.numpy())
-        except (RuntimeError, NotImplementedError, ValueError):
-            # No numpy type: compare the raw bytes instead.
-            size = value.tensor_size_in_bytes()
-            data = ctypes.string_at(value.data_ptr(), size)
-            return hashlib.sha256(f"{kind}{value.shape()}".encode() + data).hexdigest()[:16]
-    if value.is_tensor_sequence():
+    try:
         return _digest(value.numpy())
-    raise NotImplementedError(f"an output has type {value.data_type()}")
+    except REFUSALS:
+        # No numpy type, as for bfloat16: take the raw bytes.
+        data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+        text = f"{value.data_type()}{value.shape()}"
+        return hashlib.sha256(text.encode() + data).hexdigest()[:16]
 
 
 def _digest(value: object) -> str:

@@ -67,6 +67,24 @@ RANDOM = frozenset(
     }
 )
 
+# Element types that numpy has, too.
+NUMPY_KINDS = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BOOL,
+        onnx.TensorProto.INT8,
+        onnx.TensorProto.UINT8,
+        onnx.TensorProto.INT16,
+        onnx.TensorProto.UINT16,
+        onnx.TensorProto.INT32,
+        onnx.TensorProto.UINT32,
+        onnx.TensorProto.INT64,
+        onnx.TensorProto.UINT64,
+    }
+)
+
 BITS = {
     onnx.TensorProto.UINT4: 4,
     onnx.TensorProto.INT4: 4,

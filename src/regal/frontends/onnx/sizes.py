@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
+from regal.errors import ModelError
 from regal.frontends.onnx.analogy import assume_values
 from regal.frontends.onnx.kinds import NAMES
 from regal.frontends.onnx.tables import (
@@ -20,7 +21,7 @@ from regal.frontends.onnx.tables import (
     static_tables,
     type_of,
 )
-from regal.frontends.onnx.shapes import declared_types
+from regal.frontends.onnx.shapes import contradiction, declared_types
 from regal.frontends.onnx.trace import trace
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def complete_tables(
         return tables, []
     notes = []
     seen = trace(model, path, bindings.shapes, seed=0, file_order=True, timeout_s=LONGEST_RUN)
+    _require_sound(model, bindings, known, seen)
     _take_measured(model, tables, seen)
     left = missing_values(model, tables)
     if len(left) < len(missing):
@@ -71,6 +73,17 @@ def complete_tables(
         why = f"; ONNX Runtime did not run it: {seen.reason}" if seen.reason else ""
         notes.append(_note(left, f"assumed from what their nodes read{why}"))
     return tables, notes
+
+
+def _require_sound(
+    model: ModelProto, bindings: Bindings, known: dict[str, onnx.TypeProto], seen: Trace
+) -> None:
+    """Refuse a model whose shapes contradict each other, by ONNX's rules and the runtime's."""
+    if "InferenceError]" not in seen.reason:
+        return
+    reason = contradiction(model, bindings, known)
+    if reason:
+        raise ModelError(f"the model is broken: {reason}")
 
 
 def missing_values(model: ModelProto, tables: Tables) -> list[Missing]:

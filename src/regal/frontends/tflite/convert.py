@@ -9,6 +9,7 @@ from regal.errors import ModelError
 from regal.frontends.tflite.in_place import in_place_pairs
 from regal.frontends.tflite.offline import kept_aliases
 from regal.frontends.tflite.schema import CUSTOM
+from regal.frontends.tflite.scratch import scratch_bytes
 from regal.frontends.tflite.state import control_inputs_of, resource_states
 from regal.frontends.tflite.work import flops_of
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
@@ -26,7 +27,7 @@ _MOST_UNFOLDED_OPS: Final = 1_000_000
 
 
 def graphs_of(file: TfliteFile, shapes: BoundShapes) -> tuple[tuple[int, ...], tuple[Graph, ...]]:
-    """Return the subgraphs that are entry points, and their graphs, the main one first.
+    """Return the subgraphs that are entry points, the main one first, and the graphs of all.
 
     Entries are subgraph 0 and what other signatures name. Ops and tensors of a graph have
     the positions that they have in the file.
@@ -37,7 +38,7 @@ def graphs_of(file: TfliteFile, shapes: BoundShapes) -> tuple[tuple[int, ...], t
     entries = tuple(dict.fromkeys((0, *(s.subgraph for s in file.signatures))))
     _require_bounded_bodies(file)
     converter = _Converter(file, shapes)
-    return entries, tuple(converter.graph(index) for index in entries)
+    return entries, tuple(converter.graph(index) for index in range(len(file.subgraphs)))
 
 
 def bodies_with_ops(file: TfliteFile, op: FileOperator) -> tuple[int, ...]:
@@ -124,7 +125,7 @@ class _Converter:
             inputs=op.inputs,
             outputs=op.outputs,
             control_inputs=after,
-            workspace_bytes=self._idle_body_bytes(op),
+            workspace_bytes=self._idle_body_bytes(op) + scratch_bytes(op.kind, inputs, outputs),
             flops=flops_of(op.kind, inputs, outputs),
             in_place=in_place_pairs(op.kind, inputs, outputs),
             subgraphs=tuple(self.graph(b) for b in bodies_with_ops(self._file, op)),
@@ -150,7 +151,7 @@ class _Converter:
         tensors = []
         for t, tensor in enumerate(subgraph.tensors):
             shape = self._shapes.of[index][t]
-            size = _arena_bytes(tensor, shape)
+            size = arena_bytes(tensor, shape)
             storage = t
             if t in handles:
                 role, size = Role.STATE, self._resource_bytes.get(handles[t], 0)
@@ -199,7 +200,7 @@ class _Converter:
                     handle = handles.get(op.inputs[0]) if op.inputs else None
                     if handle and value != ABSENT:
                         shape = self._shapes.of[index][value]
-                        size = _arena_bytes(subgraph.tensors[value], shape)
+                        size = arena_bytes(subgraph.tensors[value], shape)
                         sizes[handle] = max(sizes.get(handle, 0), size)
         return sizes
 
@@ -236,7 +237,7 @@ def _elements(tensor: FileTensor, shape: Sequence[int]) -> int:
     return prod(shape)
 
 
-def _arena_bytes(tensor: FileTensor, shape: Sequence[int]) -> int:
+def arena_bytes(tensor: FileTensor, shape: Sequence[int]) -> int:
     """Return the bytes that TFLM places for a tensor without data (memory_helpers.cc).
 
     Strings and variants live on the heap of LiteRT; TFLM does not know them. An int4

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
@@ -76,7 +78,7 @@ def kept_aliases(file: TfliteFile, index: int) -> Aliases:
         for t in group:
             storage[t] = (min(group), lives[t].offset - base)
         users = sorted({op for t in group for op in lives[t].users})
-        for earlier, later in zip(users, users[1:], strict=False):
+        for earlier, later in pairwise(users):
             before[later].add(earlier)
     return Aliases(storage, tuple(tuple(sorted(ops)) for ops in before))
 
@@ -91,15 +93,11 @@ class _Life:
 
 
 def _planned_lives(file: TfliteFile, index: int, offsets: tuple[int, ...]) -> dict[int, _Life]:
-    from math import prod
-
     subgraph = file.subgraphs[index]
     lives: dict[int, _Life] = {}
     last_step = len(subgraph.operators) - 1
     for t, (tensor, offset) in enumerate(zip(subgraph.tensors, offsets, strict=True)):
-        users = [
-            i for i, op in enumerate(subgraph.operators) if t in op.inputs or t in op.outputs
-        ]
+        users = [i for i, op in enumerate(subgraph.operators) if t in op.inputs or t in op.outputs]
         if offset == UNPLANNED or tensor.data_bytes or not users or t == ABSENT:
             continue
         size = prod(tensor.shape) * max(tensor.type.bits // 8, 1)

@@ -48,9 +48,31 @@ _PURE_CUSTOM: Final = frozenset(
 )
 # A flex op runs a TensorFlow op; these parts of names mark the ones with state or effects.
 _FLEX_EFFECTS: Final = (
-    "Assert Print Log Variable Assign Random Multinomial Queue Stack TensorArray Table Iterator"
-    " Dataset Summary PyFunc Write Save Restore Barrier Lookup Stateful Mutex Send Recv"
-).split()
+    "Assert",
+    "Print",
+    "Log",
+    "Variable",
+    "Assign",
+    "Random",
+    "Multinomial",
+    "Queue",
+    "Stack",
+    "TensorArray",
+    "Table",
+    "Iterator",
+    "Dataset",
+    "Summary",
+    "PyFunc",
+    "Write",
+    "Save",
+    "Restore",
+    "Barrier",
+    "Lookup",
+    "Stateful",
+    "Mutex",
+    "Send",
+    "Recv",
+)
 # It ends the run early in most invocations (kTfLiteAbort): what stands before it has run,
 # what stands behind it has not. So nothing may cross it.
 _BARRIERS: Final = frozenset({"CIRCULAR_BUFFER"})
@@ -202,9 +224,7 @@ def _body_accesses(
     return known[index]
 
 
-def _states_of(
-    file: TfliteFile, index: int, arguments: Mapping[int, State]
-) -> dict[int, State]:
+def _states_of(file: TfliteFile, index: int, arguments: Mapping[int, State]) -> dict[int, State]:
     """Return tensor -> state for the resource tensors of a subgraph whose origin is known."""
     states = dict(arguments)
     subgraph: FileSubgraph = file.subgraphs[index]

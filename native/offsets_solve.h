@@ -1,0 +1,18 @@
+#pragma once
+#include "offsets_types.h"
+
+namespace regal {
+
+struct OffsetOptions {
+  int64_t capacity = kFree;  // kFree: find the smallest arena; else: any placement that ends below
+  OffsetLimits limits;
+  uint64_t seed = 0;
+  TreeOptions tree;
+};
+
+// Greedy orders, then improvement of the best of them, then complete search, until the arena
+// reaches the lower bound (or the capacity), the answer is proven, or the limits are reached.
+// Same input, seed, and node limit: same offsets, provided that time and cancel do not strike.
+OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& options);
+
+}  // namespace regal

@@ -1,0 +1,2 @@
+class AllocateRun: pass
+def run_allocate(*a,**k): raise SystemExit
