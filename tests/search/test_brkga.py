@@ -172,7 +172,7 @@ def test_a_gene_with_certain_bias_always_comes_from_the_elite() -> None:
 def test_cancel_from_another_thread_returns_the_best_so_far() -> None:
     problem = wide_problem(9, 50)
     cancel = _native.Cancel()
-    timer = threading.Timer(0.05, cancel.cancel)
+    timer = threading.Timer(0.1, cancel.cancel)
     timer.start()
     outcome = run_brkga(problem.native, Budget(seconds=LONG), seed=1, threads=2, cancel=cancel)
     timer.join()
@@ -194,10 +194,15 @@ def test_a_search_that_is_cancelled_before_it_begins_still_returns_an_order() ->
 
 def test_ctrl_c_returns_the_best_so_far() -> None:
     problem = wide_problem(9, 50)
-    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    # A process that a shell starts in the background ignores SIGINT; this one must not.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    outcome = run_brkga(problem.native, Budget(seconds=LONG), seed=1)
-    timer.join()
+    try:
+        outcome = run_brkga(problem.native, Budget(seconds=LONG), seed=1)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
     assert outcome.was_interrupted
     assert outcome.seconds < LONG
 
