@@ -102,8 +102,8 @@ def test_the_search_ends_with_the_first_plan_that_reaches_the_bound(threads: int
 
 
 def test_threads_that_run_ahead_of_the_bound_do_not_count() -> None:
-    problem = wide_problem(5, 20)
-    for seed in range(40):
+    problem = wide_problem(5, 150)  # a plan takes long enough that threads overlap
+    for seed in range(25):
         peak = run_brkga(problem.native, Budget(evaluations=60), seed=seed, options=RAW).peak_bytes
         counts = {
             run_brkga(
