@@ -134,6 +134,7 @@ void bind_offsets(nb::module_& module) {
       .value("WIDTH_AREA_TOTAL", GreedyRule::WidthAreaTotal)
       .value("TOTAL_AREA_WIDTH", GreedyRule::TotalAreaWidth)
       .value("TOTAL_WIDTH_AREA", GreedyRule::TotalWidthArea)
+      .value("PEAK_SIZE", GreedyRule::PeakSize)
       .value("HINT", GreedyRule::Hint);
   module.def(
       "place_greedily",

@@ -15,6 +15,8 @@ namespace {
 constexpr int32_t kLargestTree = 8192;
 constexpr int64_t kAnyEnd = std::numeric_limits<int64_t>::max();
 
+constexpr int64_t kImproveRounds = 20;  // before the tree, which is better where it fits
+
 constexpr TreeStrategy kStrategies[] = {
     {Branching::Lowest, Preference::WidthAreaTotal, 0},
     {Branching::FewestChoices, Preference::WidthAreaTotal, 0},
@@ -164,21 +166,16 @@ OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& op
   const int64_t target = has_capacity ? options.capacity : problem.lower_bound;
   const auto is_done = [&] { return !result.offsets.empty() && result.arena_bytes <= target; };
 
-  Improver improver(problem, options.seed);
-  improver.start(target, [&](int64_t cost) {
+  Improver improver(problem, options.seed, target, [&](int64_t cost) {
     budget.used += cost;
     return budget.is_spent();
   });
-  keep(problem, improver.best(), result);
+  improver.start();
   const bool has_tree = problem.n <= kLargestTree;
-  if (!is_done()) {
-    const int64_t rounds = has_tree ? 50 : std::numeric_limits<int64_t>::max();
-    improver.improve(target, rounds, [&](int64_t cost) {
-      budget.used += cost;
-      return budget.is_spent();
-    });
-    keep(problem, improver.best(), result);
+  if (!improver.is_done() && !budget.is_spent()) {
+    improver.improve(has_tree ? kImproveRounds : std::numeric_limits<int64_t>::max());
   }
+  keep(problem, improver.best(), result);
   if (!is_done() && has_tree) {
     if (has_capacity) {
       Decider decider(problem, options.tree);
