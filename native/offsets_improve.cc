@@ -26,7 +26,7 @@ constexpr Start kStarts[] = {
     {GreedyRule::WidthAreaTotal, FitRule::First}, {GreedyRule::SizeLaterFirst, FitRule::Best},
     {GreedyRule::Area, FitRule::Best},            {GreedyRule::PeakSize, FitRule::Best},
 };
-constexpr int kRoundsPerStart = 3;
+constexpr int kPatience = 3;  // rounds without gain
 constexpr int64_t kNearBest = 64;  // a start gets its rounds if it is within 1/64 of the best
 
 }  // namespace
@@ -74,9 +74,13 @@ void Improver::start() {
     std::vector<int32_t> order = greedy_order(problem_, start.rule);
     if (!try_order(order, start.fit)) return;
     if (arena_ - best_arena_ > best_arena_ / kNearBest) continue;
-    for (int round = 0; round < kRoundsPerStart; ++round) {
+    int64_t lowest = arena_;
+    for (int since = 0; since < kPatience; ++since) {
       move_up(order, placer_.offsets(), 0.0);
       if (!try_order(order, start.fit)) return;
+      if (arena_ >= lowest) continue;
+      lowest = arena_;
+      since = -1;
     }
   }
 }
