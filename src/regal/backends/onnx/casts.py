@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
 
 # Going from a higher group to a lower one and back loses something.
-GROUP = {"bool": 0} | {
-    f"{sign}int{bits}": 1 for sign in ("", "u") for bits in (8, 16, 32, 64)
-}
+GROUP = {"bool": 0} | {f"{sign}int{bits}": 1 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 GROUP |= dict.fromkeys(("bfloat16", "float64", "float32", "float16"), 2)
 
 

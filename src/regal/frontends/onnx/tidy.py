@@ -99,9 +99,7 @@ def _inlined(model: ModelProto, kinds: list[tuple[str, str]] | None) -> ModelPro
     try:
         if kinds is None:
             return onnx.inliner.inline_local_functions(model)
-        return onnx.inliner.inline_selected_functions(
-            model, kinds, inline_schema_functions=True
-        )
+        return onnx.inliner.inline_selected_functions(model, kinds, inline_schema_functions=True)
     except (RuntimeError, ValueError, DecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(f"functions of the model cannot be inlined: {reason}") from error
@@ -180,9 +178,7 @@ def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     moved = sum(
         _sort_graph(body, visible, level + 1) for node in graph.node for body in bodies_of(node)
     )
-    before = [
-        sorted({writer[name] for name in names if name in writer}) for names in reads
-    ]
+    before = [sorted({writer[name] for name in names if name in writer}) for names in reads]
     if any(p >= position for position, earlier in enumerate(before) for p in earlier):
         order = _first_order(graph, before)
         nodes = [graph.node[i] for i in order]
