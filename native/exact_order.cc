@@ -9,6 +9,7 @@
 #include "order_within.h"
 #include "reduce.h"
 #include "simulate.h"
+#include "twins.h"
 
 namespace regal {
 namespace {
@@ -154,11 +155,16 @@ std::vector<Piece> pieces_above(const OrderProblem& problem, std::span<const int
 
 }  // namespace
 
-ExactOrder solve_exact(const OrderProblem& problem, std::span<const int32_t> hint, Effort& effort) {
+ExactOrder solve_exact(const OrderProblem& original, std::span<const int32_t> hint, Effort& effort) {
   ExactOrder result;
-  if (problem.n_ops == 0) return result;
+  if (original.n_ops == 0) return result;
+  const std::vector<TwinGroup> twins = find_twins(original);
+  const OrderProblem problem = with_twins_ordered(original, twins);
   result.order = topological_order(problem);
-  if (!hint.empty()) result.order.assign(hint.begin(), hint.end());
+  if (!hint.empty()) {
+    result.order.assign(hint.begin(), hint.end());
+    sort_twins(twins, result.order);
+  }
   result.lower_bound = peak_bound(problem);
   std::vector<Piece> pieces = pieces_above(problem, result.order, result.lower_bound);
   for (Piece& piece : pieces) {
@@ -175,9 +181,10 @@ ExactOrder solve_exact(const OrderProblem& problem, std::span<const int32_t> hin
     auto at = std::find_if(result.order.begin(), result.order.end(), [&](int32_t v) { return segments[v] == segment; });
     for (const int32_t v : piece.order) *at++ = piece.part.ops[v];
   }
-  LiveMemory memory(problem);
+  LiveMemory memory(original);
   result.peak_bytes = peak_of(result.order, memory);
-  if (!hint.empty() && peak_of(hint, memory) < result.peak_bytes) {
+  // Equal peaks: keep what the caller had.
+  if (!hint.empty() && peak_of(hint, memory) <= result.peak_bytes) {
     result.order.assign(hint.begin(), hint.end());
     result.peak_bytes = peak_of(hint, memory);
   }
