@@ -122,4 +122,16 @@ std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int6
   return order;
 }
 
+std::vector<int32_t> beam_both_ways(const OrderProblem& problem, const OrderProblem& backward, int32_t width,
+                                    int64_t floor, Effort& effort) {
+  LiveMemory memory(problem);
+  std::vector<int32_t> order = beam_order(problem, width, floor, effort);
+  const int64_t peak = peak_of(order, memory);
+  if (!order.empty() && peak <= floor) return order;
+  std::vector<int32_t> other = beam_order(backward, width, floor, effort);
+  std::reverse(other.begin(), other.end());
+  if (other.empty() || (!order.empty() && peak <= peak_of(other, memory))) return order;
+  return other;
+}
+
 }  // namespace regal

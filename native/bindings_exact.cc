@@ -9,6 +9,8 @@
 #include "bounds.h"
 #include "cut_bound.h"
 #include "exact_order.h"
+#include "reduce.h"
+#include "twins.h"
 #include "window.h"
 
 using namespace nb::literals;
@@ -65,7 +67,7 @@ void bind_exact(nb::module_& module) {
         {
           nb::gil_scoped_release unlocked;
           Effort effort = effort_of(int64_t{1} << 62, seconds, cancel);
-          order = regal::beam_order(problem, static_cast<int32_t>(width), floor, effort);
+          order = regal::beam_both_ways(problem, regal::reversed(problem), static_cast<int32_t>(width), floor, effort);
         }
         return array_of_ops(order);
       },
@@ -86,6 +88,23 @@ void bind_exact(nb::module_& module) {
       },
       "problem"_a, "order"_a, "width"_a, "floor"_a, "max_states_per_window"_a, "max_states"_a,
       "seconds"_a.none(), "cancel"_a.none(), "Solves stretches of a legal order around its peak; never worse.");
+  module.def(
+      "twin_edges",
+      [](const OrderProblem& problem) {
+        std::vector<int64_t> flat;
+        {
+          nb::gil_scoped_release unlocked;
+          for (const regal::TwinGroup& group : regal::find_twins(problem)) {
+            for (size_t i = 0; i + 1 < group.units.size(); ++i) {
+              for (size_t j = 0; j < group.units[i].size(); ++j) {
+                flat.insert(flat.end(), {group.units[i][j], group.units[i + 1][j]});
+              }
+            }
+          }
+        }
+        return array_of(std::move(flat));
+      },
+      "problem"_a, "Flat (earlier op, later op) rows that some best order respects, besides the edges.");
   module.def(
       "cut_bounds",
       [](const OrderProblem& problem, Ints ops) {

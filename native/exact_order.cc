@@ -33,16 +33,6 @@ void offer(Piece& piece, std::vector<int32_t> order) {
   }
 }
 
-void offer_backward(Piece& piece, std::vector<int32_t> order) {
-  std::reverse(order.begin(), order.end());
-  offer(piece, std::move(order));
-}
-
-void run_beams(Piece& piece, int32_t width, int64_t bound, Effort& effort) {
-  offer(piece, beam_order(piece.part.problem, width, bound, effort));
-  if (piece.peak > bound) offer_backward(piece, beam_order(piece.backward, width, bound, effort));
-}
-
 // Raises `bound` by the minimum cuts of the ops whose step is above it in the best known order.
 int64_t cut_bound(const Piece& piece, int64_t bound, Effort& effort) {
   const OrderProblem& problem = piece.part.problem;
@@ -70,8 +60,8 @@ Answer ask(Piece& piece, int64_t budget, int64_t& bound, int64_t most, Effort& e
       OrderWithin found = is_backward ? order_within(piece.backward, piece.part.problem, budget, share)
                                       : order_within(piece.part.problem, piece.backward, budget, share);
       effort.add(share);
-      if (found.answer == Answer::Yes && is_backward) offer_backward(piece, std::move(found.order));
-      else if (found.answer == Answer::Yes) offer(piece, std::move(found.order));
+      if (is_backward) std::reverse(found.order.begin(), found.order.end());
+      offer(piece, std::move(found.order));
       if (found.answer == Answer::No) bound = std::max(bound, std::min(found.next_budget, piece.peak));
       if (found.answer != Answer::Unknown) return found.answer;
     }
@@ -93,7 +83,7 @@ void descend(Piece& piece, int64_t& bound, int64_t most, Effort& effort) {
 // no order of the piece has a peak below it.
 int64_t close_gap(Piece& piece, int64_t bound, Effort& effort) {
   const OrderProblem& problem = piece.part.problem;
-  run_beams(piece, 8, bound, effort);
+  offer(piece, beam_both_ways(problem, piece.backward, 8, bound, effort));
   if (piece.peak > bound) {
     Effort share = effort.share(effort.left() / 8);
     bound = cut_bound(piece, bound, share);
@@ -101,8 +91,8 @@ int64_t close_gap(Piece& piece, int64_t bound, Effort& effort) {
   }
   descend(piece, bound, 64000, effort);
   if (piece.peak > bound) {
-    const int64_t width = effort.left() / 8 / std::max(problem.n_ops, 1);
-    run_beams(piece, static_cast<int32_t>(std::clamp<int64_t>(width, 8, 200)), bound, effort);
+    const int64_t width = std::clamp<int64_t>(effort.left() / 8 / problem.n_ops, 8, 200);
+    offer(piece, beam_both_ways(problem, piece.backward, static_cast<int32_t>(width), bound, effort));
     descend(piece, bound, effort.left() / 4, effort);
   }
   // It was too much. Raise the bound from below with what is left.
