@@ -14,8 +14,8 @@ from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
 from regal.search.methods import DEFAULT_METHOD, method_named
-from regal.search.planner import before_plan, plan_graph
-from regal.search.types import Budget
+from regal.search.meter import Meter
+from regal.search.planner import Search, before_plan, plan_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,30 +75,23 @@ def plan_before(model: LoadedModel) -> ModelPlan:
 
 def search(model: LoadedModel, options: Options) -> ModelPlan:
     """Return the plans that the chosen method finds for all entries of the model."""
-    is_limited = options.evaluations is not None or options.seconds is not None
-    budget = (
-        Budget(evaluations=options.evaluations, seconds=options.seconds)
-        if is_limited
-        else None
+    meter = Meter(evaluations=options.evaluations, seconds=options.seconds)
+    plans = plan_model(
+        model.entries,
+        Search(
+            method=method_named(options.method),
+            meter=meter,
+            seed=options.seed,
+            threads=options.threads,
+            decides_all=options.method == DEFAULT_METHOD,
+        ),
     )
-    method = method_named(options.method)
-    planned = [
-        plan_graph(
-            graph,
-            method,
-            budget,
-            options.seed,
-            options.threads,
-            never_worse=options.method == DEFAULT_METHOD,
-        )
-        for graph in model.entries
-    ]
     return ModelPlan(
         graph_hash=model_hash(model),
         method=options.method,
         seed=options.seed,
-        evaluations=sum(each.evaluations for each in planned),
-        plans=tuple(each.plan for each in planned),
+        evaluations=meter.spent,
+        plans=plans,
     )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tools.make_cli_docs import PAGE, cli_page
 
 from regal.cli.main import build_parser, main
 from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
 from tests.graphs import random_graph
-from tools.make_cli_docs import PAGE, cli_page
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 

@@ -92,6 +92,7 @@ def _op_to_dict(op: Op) -> dict[str, Any]:
         "workspace_bytes": op.workspace_bytes,
         "flops": op.flops,
         "in_place": [list(pair) for pair in op.in_place],
+        "sub_buffers": [list(choice) for choice in op.sub_buffers],
         "attributes": dict(op.attributes),
         "subgraphs": [graph_to_dict(body) for body in op.subgraphs],
     }
@@ -166,6 +167,10 @@ def _op(value: object, where: str, level: int) -> Op:
         in_place=tuple(
             _pair(pair, f"{where}: in_place") for pair in _list(fields, "in_place", where)
         ),
+        sub_buffers=tuple(
+            _triple(choice, f"{where}: sub_buffers")
+            for choice in _list(fields, "sub_buffers", where)
+        ),
         subgraphs=tuple(
             _graph(body, f"{where}: body {i}", level + 1)
             for i, body in enumerate(_list(fields, "subgraphs", where))
@@ -231,6 +236,12 @@ def _pair(value: object, where: str) -> tuple[int, int]:
     ):
         raise ModelError(f"{where} holds {value!r}, expected two integers")
     return value[0], value[1]
+
+
+def _triple(value: object, where: str) -> tuple[int, int, int]:
+    if not (isinstance(value, list) and len(value) == 3 and all(type(i) is int for i in value)):
+        raise ModelError(f"{where} holds {value!r}, expected three integers")
+    return value[0], value[1], value[2]
 
 
 def _text(fields: dict[str, Any], key: str, where: str, default: str | None = None) -> str:

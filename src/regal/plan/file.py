@@ -88,6 +88,7 @@ def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         "fusion_groups": [],
         "layouts": {},
         "in_place": [list(pair) for pair in plan.in_place],
+        "sub_buffers": [list(choice) for choice in plan.sub_buffers],
         "offsets": {
             str(s): _allocation_to_dict(plan.offsets[s]) for s in sorted(plan.offsets)
         },
@@ -123,6 +124,7 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
     return Plan(
         order=tuple(_op(name, number) for name in fields["order"][DEVICE]),
         in_place=tuple((int(a), int(b)) for a, b in fields["in_place"]),
+        sub_buffers=tuple((int(a), int(b), int(at)) for a, b, at in fields["sub_buffers"]),
         offsets={int(s): _allocation(a) for s, a in fields["offsets"].items()},
         peak_bytes=int(fields["peak_bytes"]),
         arena_bytes=int(fields["arena_bytes"]),

@@ -11,21 +11,28 @@ from regal._native import simulate
 from regal.graph.memory import counted_storages
 from regal.plan.check import planned_workspace, require_valid_plan, steps_of
 from regal.plan.problem import order_problem, pair_rows
+from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
 from regal.plan.types import Allocation, Plan
+from regal.search.exact import lower_bound
 from regal.search.offsets import allocate, greedy_by_size
-from regal.search.portfolio import default_budget
+from regal.search.portfolio import default_evaluations, exact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from regal.graph.types import Graph
-    from regal.search.types import Budget, OrderMethod
+    from regal.graph.types import Graph, SubBuffer
+    from regal.search.meter import Meter
+    from regal.search.types import OrderMethod
 
     Place = Callable[
         [NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int], "Placed"
     ]
+
+
+# Where choosing sub-buffers op by op pays: each try is a search of its own.
+MOST_TOGGLE_STEPS = 5_000  # ops with a choice * ops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,60 +45,154 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedGraph:
-    """A plan and what finding it took, bodies included."""
+class Search:
+    """How to search; one object serves all graphs of a model."""
 
-    plan: Plan
-    evaluations: int
+    method: OrderMethod
+    meter: Meter
+    seed: int = 0
+    threads: int = 1
+    # What the default method decides besides the order: sub-buffers, and to keep the order of
+    # the file where the found one packs worse. Baselines are an order alone.
+    decides_all: bool = True
 
 
-def plan_graph(
-    graph: Graph,
-    method: OrderMethod,
-    budget: Budget | None,
-    seed: int,
-    threads: int,
-    *,
-    never_worse: bool,
-) -> PlannedGraph:
-    """Return a checked plan of `graph` in the order that `method` finds.
+def plan_model(entries: Sequence[Graph], search: Search) -> tuple[Plan, ...]:
+    """Return one checked plan per entry; the main entry, `entries[0]`, may spend what is left.
+
+    Raises:
+        PlanError: a plan did not pass the checker, which is a defect of regal.
+    """
+    others = [plan_graph(graph, search, is_last=False) for graph in entries[1:]]
+    return (plan_graph(entries[0], search, is_last=True), *others)
+
+
+def plan_graph(graph: Graph, search: Search, *, is_last: bool) -> Plan:
+    """Return a checked plan of `graph`; bodies are planned first.
 
     Args:
-        graph: a checked graph; its bodies are planned first, each with the same budget.
-        method: finds the order.
-        budget: for one graph; None is the default for its size.
-        seed: of every random choice.
-        threads: changes the speed, never the result.
-        never_worse: keep the order of the file where the found one packs worse.
+        graph: a checked graph.
+        search: the method and the budget.
+        is_last: no other search follows: spend what the meter has left.
 
     Raises:
         PlanError: the plan did not pass the checker, which is a defect of regal.
     """
     bodies = {
-        i: tuple(
-            plan_graph(body, method, budget, seed, threads, never_worse=never_worse)
-            for body in op.subgraphs
-        )
+        i: tuple(plan_graph(body, search, is_last=False) for body in op.subgraphs)
         for i, op in enumerate(graph.ops)
         if op.subgraphs
     }
-    body_plans = {i: tuple(planned.plan for planned in each) for i, each in bodies.items()}
-    evaluations = sum(planned.evaluations for each in bodies.values() for planned in each)
-    problem = order_problem(graph, planned_workspace(graph, body_plans))
-    budget_here = budget or default_budget(len(graph.ops))
-    outcome = method(problem.native, budget_here, seed=seed, threads=threads, stop_at=0)
-    found = tuple(int(op) for op in outcome.order)
-    in_file = tuple(range(len(graph.ops)))
-    orders = [found, in_file] if never_worse and found != in_file else [found]
-    candidates = [
-        plan_of_order(graph, order, body_plans, peak_bound=outcome.lower_bound)
-        for order in orders
-    ]
+    choices = sub_buffer_choices(graph)
+    if not choices:
+        plan = _plan_variant(graph, (), bodies, search, is_last=is_last)
+    elif not search.decides_all:
+        plan = _plan_variant(graph, (), bodies, search, is_last=is_last)
+        bound = peak_bound_of(graph, planned_workspace(graph, bodies))
+        plan = replace(plan, peak_bound=min(plan.peak_bound, bound))
+    else:
+        plan = _plan_with_choices(graph, choices, bodies, search, is_last=is_last)
+    return require_valid_plan(graph, plan)
+
+
+def _plan_with_choices(
+    graph: Graph,
+    choices: tuple[SubBuffer, ...],
+    bodies: Mapping[int, tuple[Plan, ...]],
+    search: Search,
+    *,
+    is_last: bool,
+) -> Plan:
+    """Return the best plan over some sets of sub-buffers: all, none, then op by op."""
+    bound = _bound_of_all_choices(graph, bodies, search)
+    tried: dict[frozenset[SubBuffer], Plan] = {}
+
+    def plan_of(wanted: Iterable[SubBuffer], is_last: bool = False) -> Plan:
+        chosen = compatible(graph, wanted)
+        key = frozenset(chosen)
+        if key not in tried or is_last:
+            plan = _plan_variant(graph, chosen, bodies, search, is_last=is_last)
+            plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
+            tried[key] = min(tried.get(key, plan), plan, key=_cost)
+        return tried[key]
+
+    best = min(plan_of(choices), plan_of(()), key=_cost)
+    groups = _choices_by_op(graph, choices)
+    if len(groups) * len(graph.ops) <= MOST_TOGGLE_STEPS:
+        for group in groups:
+            if best.peak_bytes <= bound and best.arena_bytes <= best.arena_bound:
+                break
+            taken = set(best.sub_buffers)
+            toggled = taken - group if taken & group else taken | group
+            best = min(best, plan_of(c for c in choices if c in toggled), key=_cost)
+    if is_last and search.meter.is_limited and best.peak_bytes > bound:
+        best = min(best, plan_of(best.sub_buffers, is_last=True), key=_cost)
+    return best
+
+
+def _plan_variant(
+    graph: Graph,
+    chosen: tuple[SubBuffer, ...],
+    bodies: Mapping[int, tuple[Plan, ...]],
+    search: Search,
+    *,
+    is_last: bool,
+) -> Plan:
+    """Return the plan that the method finds with these sub-buffers."""
+    joined = embedded(graph, chosen)
+    problem = order_problem(joined, planned_workspace(graph, bodies))
+    n_ops = len(graph.ops)
+    uncapped = is_last and search.meter.is_limited
+    budget = search.meter.budget(None if uncapped else default_evaluations(n_ops))
+    in_file = tuple(range(n_ops))
+    if budget is None:
+        orders, bound = [in_file], lower_bound(problem.native)
+    else:
+        outcome = search.method(
+            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
+        )
+        search.meter.charge(outcome)
+        found = tuple(int(op) for op in outcome.order)
+        orders, bound = [found], outcome.lower_bound
+        if search.decides_all and found != in_file:
+            orders.append(in_file)
+    plans = [plan_of_order(joined, order, bodies, peak_bound=bound) for order in orders]
     # A lower peak that packs worse than the file's own order is no gain.
-    best = min(candidates, key=lambda plan: (plan.arena_bytes, plan.peak_bytes))
-    return PlannedGraph(
-        plan=require_valid_plan(graph, best), evaluations=evaluations + outcome.evaluations
-    )
+    return replace(min(plans, key=_cost), sub_buffers=chosen)
+
+
+def _bound_of_all_choices(
+    graph: Graph, bodies: Mapping[int, tuple[Plan, ...]], search: Search
+) -> int:
+    """Return a lower bound on the peak that holds whatever sub-buffers a plan takes."""
+    workspace = planned_workspace(graph, bodies)
+    bound = peak_bound_of(graph, workspace)
+    for relaxed in relaxations(graph):
+        budget = search.meter.budget(default_evaluations(len(graph.ops)))
+        if budget is None:
+            break
+        problem = order_problem(relaxed, workspace)
+        outcome = exact(
+            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
+        )
+        search.meter.charge(outcome)
+        bound = max(bound, outcome.lower_bound)
+    return bound
+
+
+def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[SubBuffer]]:
+    groups = [set(choices) & set(op.sub_buffers) for op in graph.ops]
+    return [group for group in groups if group]
+
+
+def _cost(plan: Plan) -> tuple[int, int]:
+    return plan.arena_bytes, plan.peak_bytes
+
+
+def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:
+    """Return a peak that no order, in-place choice or sub-buffer of `graph` can beat: cheap."""
+    problems = (order_problem(relaxed, workspace) for relaxed in relaxations(graph))
+    return max(lower_bound(problem.native) for problem in problems)
 
 
 def before_plan(graph: Graph, order: Sequence[int] | None = None) -> Plan:

@@ -29,11 +29,9 @@ EVOLVE_STEPS = 3_000_000  # plans * ops
 MOST_STATES = 400_000
 
 
-def default_budget(n_ops: int) -> Budget:
-    """Return the budget of a run for which the caller sets none."""
-    return Budget(
-        evaluations=_states(n_ops) + _width(n_ops) + max(200, EVOLVE_STEPS // max(n_ops, 1))
-    )
+def default_evaluations(n_ops: int) -> int:
+    """Return how many evaluations a search takes for which the caller sets no limit."""
+    return _states(n_ops) + _width(n_ops) + max(200, EVOLVE_STEPS // max(n_ops, 1))
 
 
 def regal(
