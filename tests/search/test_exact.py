@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +14,10 @@ import pytest
 from regal import _native
 from regal.errors import PlanError
 from regal.search.exact import beam, improve_windows, lower_bound, solve_exact
-from tests.search.tiny import Tiny, random_tiny, random_twins
+from tests.search.tiny import Tiny, best_peak, random_net, random_tiny, random_twins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 SEEDS = range(600)
 
@@ -74,15 +75,38 @@ def test_the_branch_that_shrinks_runs_first() -> None:
     assert (outcome.peak_bytes, outcome.lower_bound) == (10, 10)
 
 
-@pytest.mark.parametrize("make", [random_tiny, random_twins])
+def test_the_oracle_agrees_with_the_checker_on_all_orders() -> None:
+    for seed in SEEDS:
+        tiny = random_tiny(seed, most_ops=6)
+        problem = tiny.native()
+        assert best_peak(tiny) == min(peak_of(problem, o) for o in tiny.legal_orders()), seed
+
+
+@pytest.mark.parametrize("make", [random_tiny, random_twins, random_net])
 def test_the_exact_peak_is_the_best_of_all_orders(make: Callable[[int], Tiny]) -> None:
     for seed in SEEDS:
         tiny = make(seed)
         problem = tiny.native()
-        best = min(peak_of(problem, order) for order in tiny.legal_orders())
+        best = best_peak(tiny)
         outcome = solve_exact(problem)
         assert outcome.peak_bytes == outcome.lower_bound == best, seed
         assert peak_of(problem, outcome.order) == best, seed
+
+
+@pytest.mark.parametrize("from_the_end", [False, True])
+def test_a_budget_is_met_exactly_when_some_order_meets_it(from_the_end: bool) -> None:
+    for seed in SEEDS:
+        net = random_net(seed)
+        problem = net.native()
+        best = best_peak(net)
+        for budget in range(max(0, best - 4), best + 3):
+            found = _native.order_within(problem, budget, 1 << 30, from_the_end, None)
+            if budget < best:
+                assert found.answer == _native.Answer.NO, seed
+                assert budget < found.next_budget <= best, seed
+            else:
+                assert found.answer == _native.Answer.YES, seed
+                assert peak_of(problem, found.order) <= budget, seed
 
 
 def test_no_order_has_a_step_below_the_cut_of_its_op() -> None:
@@ -182,24 +206,28 @@ def test_a_cancelled_search_returns_at_once_with_what_it_has() -> None:
     assert beam(problem, 100, cancel=cancel) == ()
 
 
+@contextmanager
+def ctrl_c_soon() -> Iterator[None]:
+    main = threading.main_thread().ident
+    interrupt = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT))
+    interrupt.start()
+    try:
+        yield
+    finally:
+        interrupt.cancel()
+
+
 def test_ctrl_c_ends_a_search_and_keeps_what_it_found() -> None:
     net = hard_net(160)
     cancel = _native.Cancel()
-    interrupt = threading.Timer(
-        0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
-    )
-    interrupt.start()
-    outcome = solve_exact(net, max_states=1 << 60, cancel=cancel)
+    with ctrl_c_soon():
+        outcome = solve_exact(net, max_states=1 << 60, cancel=cancel)
     assert cancel.is_cancelled
     assert peak_of(net, outcome.order) == outcome.peak_bytes > outcome.lower_bound
 
 
 def test_ctrl_c_without_a_cancel_is_raised() -> None:
-    interrupt = threading.Timer(
-        0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
-    )
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt):
+    with ctrl_c_soon(), pytest.raises(KeyboardInterrupt):
         solve_exact(hard_net(160), max_states=1 << 60)
 
 

@@ -57,6 +57,64 @@ class Tiny:
         return extend(())
 
 
+def best_peak(tiny: Tiny) -> int:
+    """Return the lowest peak of all orders: the slow, obvious dynamic program over sets.
+
+    The peak of a set of done ops is the best over its last op; storages by their definition.
+    """
+    n = tiny.n_ops
+    touchers: list[int] = [0] * len(tiny.bytes)
+    for op, storage in tiny.touches:
+        touchers[storage] |= 1 << op
+    before = [sum(1 << a for a, b in set(tiny.edges) if b == op) for op in range(n)]
+    best = {0: 0}
+    for done in range(1 << n):
+        if done not in best:
+            continue
+        for op in range(n):
+            if done >> op & 1 or before[op] & ~done:
+                continue
+            peak = max(best[done], _bytes_during(tiny, touchers, done, op))
+            after = done | 1 << op
+            best[after] = min(peak, best.get(after, peak))
+    return best[(1 << n) - 1]
+
+
+def _bytes_during(tiny: Tiny, touchers: list[int], done: int, op: int) -> int:
+    """Return the bytes that are live while `op` runs after the ops in `done`."""
+    during = (tiny.workspace or [0] * tiny.n_ops)[op]
+    for storage, users in enumerate(touchers):
+        is_begun = bool(users & (done | 1 << op)) or (storage in tiny.inputs)
+        is_needed = bool(users & ~done) or (storage in tiny.outputs)
+        is_used = bool(users) or (storage in tiny.inputs and storage in tiny.outputs)
+        during += tiny.bytes[storage] * (is_used and is_begun and is_needed)
+    taken: set[tuple[str, int]] = set()
+    for _, dying, fresh in (pair for pair in tiny.in_place if pair[0] == op):
+        dies = touchers[dying] & ~done == 1 << op
+        if dies and not touchers[fresh] & done and not {("in", dying), ("out", fresh)} & taken:
+            taken |= {("in", dying), ("out", fresh)}
+            during -= tiny.bytes[dying]
+    return during
+
+
+def random_net(seed: int, most_ops: int = 10) -> Tiny:
+    """Return a random network: each op writes a tensor and reads those of its predecessors."""
+    rng = random.Random(seed)
+    n = rng.randint(4, most_ops)
+    largest = rng.choice([2, 4, 9])
+    tiny = Tiny(n, bytes=[rng.randint(0, largest) for _ in range(n)])
+    tiny.workspace = [rng.choice([0, 0, 0, 1, 2]) for _ in range(n)]
+    reach = rng.choice([2, 4, n])
+    for op in range(n):
+        tiny.touches.append((op, op))
+        sources = range(max(0, op - reach), op)
+        for source in rng.sample(sources, min(len(sources), rng.choice([0, 1, 1, 1, 2, 3]))):
+            tiny.edges.append((source, op))
+            tiny.touches.append((op, source))
+    _finish(tiny, rng, in_out=0.05)
+    return tiny
+
+
 def random_tiny(seed: int, most_ops: int = 7) -> Tiny:
     """Return a random problem: any op may touch any storage, whatever the edges."""
     rng = random.Random(seed)
