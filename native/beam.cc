@@ -105,7 +105,7 @@ std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int6
     for (const Child& child : children) ++uses[child.parent];
     next.clear();
     for (const Child& child : children) {
-      if (!effort.spend()) return {};
+      if (!effort.spend(Effort::units(static_cast<int64_t>(states[child.parent].ready.size())))) return {};
       // The last child of a state takes it over: most states have one child, and copies are dear.
       State& parent = states[child.parent];
       if (--uses[child.parent] == 0) next.push_back(std::move(parent));

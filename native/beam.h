@@ -11,7 +11,7 @@ namespace regal {
 // of done ops go on (lowest peak so far, never below `floor`; then fewest live bytes), each set once.
 // A step that fits below the peak so far and adds no bytes is taken at once (see ForcedMoves).
 // `floor`: a known lower bound of the peak; peaks below it count as equal.
-// Deterministic. Spends one unit per kept set; empty if `effort` ends first.
+// Deterministic. Spends one unit per kept set (more if it has many moves); empty if `effort` ends first.
 // Cost: O(n * width * (ready ops * touches + storages)), the last term only where the beam forks.
 std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int64_t floor, Effort& effort);
 

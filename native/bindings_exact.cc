@@ -9,6 +9,7 @@
 #include "bounds.h"
 #include "cut_bound.h"
 #include "exact_order.h"
+#include "window.h"
 
 using namespace nb::literals;
 using regal::Effort;
@@ -70,6 +71,21 @@ void bind_exact(nb::module_& module) {
       },
       "problem"_a, "width"_a, "floor"_a, "seconds"_a.none(), "cancel"_a.none(),
       "Beam over downsets; empty if time was up or it was cancelled first.");
+  module.def(
+      "improve_windows",
+      [](const OrderProblem& problem, Ints order, int64_t width, int64_t floor, int64_t max_states_per_window,
+         int64_t max_states, std::optional<double> seconds, const Cancel* cancel) {
+        std::vector<int32_t> better;
+        {
+          nb::gil_scoped_release unlocked;
+          Effort effort = effort_of(max_states, seconds, cancel);
+          better = regal::improve_windows(problem, ops_of(order), static_cast<int32_t>(width), floor,
+                                          max_states_per_window, effort);
+        }
+        return array_of_ops(better);
+      },
+      "problem"_a, "order"_a, "width"_a, "floor"_a, "max_states_per_window"_a, "max_states"_a,
+      "seconds"_a.none(), "cancel"_a.none(), "Solves stretches of a legal order around its peak; never worse.");
   module.def(
       "cut_bounds",
       [](const OrderProblem& problem, Ints ops) {

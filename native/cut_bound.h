@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "flow.h"
 #include "problem.h"
@@ -16,11 +17,18 @@ class CutBound {
   explicit CutBound(const OrderProblem& problem) : problem_(&problem) {}
 
   // Bytes of the cut for `op`, less what its in-place pairs can save, plus its workspace.
-  // Cost: a maximum flow over n + 2 * storages nodes.
+  // Cost: a maximum flow over the ops that may run before and after `op`, and their storages.
   int64_t during(int32_t op);
 
+  // Arcs looked at by all calls so far.
+  int64_t arcs_seen() const { return flow_.arcs_seen(); }
+
  private:
+  void mark(int32_t op, const Csr& rows, int32_t node);
+
   const OrderProblem* problem_;
+  std::vector<int32_t> node_;  // per op: source, sink, or its own
+  std::vector<int32_t> queue_;
   Flow flow_;
 };
 

@@ -30,6 +30,13 @@ class Downset {
     while (this->size() > size) undo();
   }
 
+  // True if some op waits for `op` alone.
+  bool unlocks_any(int32_t op) const {
+    for (const int32_t w : problem_->successors[op]) {
+      if (waiting_for_[w] == 1) return true;
+    }
+    return false;
+  }
   bool has(int32_t op) const { return bits_[op / 64] >> (op % 64) & 1; }
   int32_t size() const { return static_cast<int32_t>(order_.size()); }
   // True once all ops ran that are not held back.

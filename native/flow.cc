@@ -31,6 +31,7 @@ bool Flow::find_levels() {
   level_[0] = 0;
   for (size_t i = 0; i < queue_.size(); ++i) {
     for (int32_t a = first_[queue_[i]]; a >= 0; a = arcs_[a].next) {
+      ++arcs_seen_;
       if (arcs_[a].capacity == 0 || level_[arcs_[a].to] >= 0) continue;
       level_[arcs_[a].to] = level_[queue_[i]] + 1;
       if (arcs_[a].to == 1) return true;
@@ -47,7 +48,10 @@ int64_t Flow::push() {
   path_.clear();
   while (node != 1) {
     int32_t& a = current_[node];
-    while (a >= 0 && (arcs_[a].capacity == 0 || level_[arcs_[a].to] != level_[node] + 1)) a = arcs_[a].next;
+    while (a >= 0 && (arcs_[a].capacity == 0 || level_[arcs_[a].to] != level_[node] + 1)) {
+      a = arcs_[a].next;
+      ++arcs_seen_;
+    }
     if (a >= 0) {
       path_.push_back(a);
       node = arcs_[a].to;
@@ -59,6 +63,7 @@ int64_t Flow::push() {
     }
   }
   int64_t pushed = kUncuttable;
+  arcs_seen_ += static_cast<int64_t>(path_.size());
   for (const int32_t a : path_) pushed = std::min(pushed, arcs_[a].capacity);
   for (const int32_t a : path_) {
     arcs_[a].capacity -= pushed;

@@ -18,6 +18,9 @@ class Flow {
   // Returns the bytes of the minimum cut.
   int64_t run();
 
+  // Arcs looked at since this object exists: the work done, whatever the machine.
+  int64_t arcs_seen() const { return arcs_seen_; }
+
  private:
   struct Arc {
     int32_t to;
@@ -34,6 +37,7 @@ class Flow {
   std::vector<int32_t> level_;
   std::vector<int32_t> queue_;
   std::vector<int32_t> path_;
+  int64_t arcs_seen_ = 0;
 };
 
 }  // namespace regal

@@ -17,9 +17,9 @@ constexpr int64_t kAnyEnd = std::numeric_limits<int64_t>::max();
 Improver::Improver(const OffsetProblem& problem, uint64_t seed)
     : problem_(problem),
       placer_(problem),
-      random_(seed),
+      random_(seed, 0),
       // Placing n buffers costs about as much as this many nodes of the tree.
-      cost_(1 + static_cast<int64_t>(problem.n) * problem.n / 16384),
+      cost_(1 + static_cast<int64_t>(problem.n) * problem.n / 65536),
       best_arena_(kAnyEnd) {}
 
 int64_t Improver::try_order(std::span<const int32_t> order, FitRule rule) {
@@ -31,15 +31,6 @@ int64_t Improver::try_order(std::span<const int32_t> order, FitRule rule) {
     best_rule_ = rule;
   }
   return arena;
-}
-
-// xorshift64*: the standard library's distributions differ between platforms.
-uint64_t Improver::draw(uint64_t limit) {
-  random_ += 0x9E3779B97F4A7C15u;
-  uint64_t x = random_;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return (x ^ (x >> 31)) % limit;
 }
 
 void Improver::start(int64_t target, const SpendNodes& spend) {

@@ -3,6 +3,7 @@
 
 #include "offsets_place.h"
 #include "offsets_types.h"
+#include "rng.h"
 
 namespace regal {
 
@@ -26,11 +27,10 @@ class Improver {
 
  private:
   int64_t try_order(std::span<const int32_t> order, FitRule rule);
-  uint64_t draw(uint64_t limit);
 
   const OffsetProblem& problem_;
   Placer placer_;
-  uint64_t random_;
+  Rng random_;
   int64_t cost_;
   std::vector<int64_t> best_offsets_;
   std::vector<int32_t> best_order_;

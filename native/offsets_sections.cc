@@ -214,8 +214,8 @@ void find_clash(OffsetProblem& problem) {
     const int64_t end = problem.fixed[fixed[i]] + problem.bytes[fixed[i]];
     for (size_t j = i + 1; j < fixed.size() && problem.fixed[fixed[j]] < end; ++j) {
       if (!do_meet(problem, fixed[i], fixed[j])) continue;
-      problem.clash[0] = std::min(fixed[i], fixed[j]);
-      problem.clash[1] = std::max(fixed[i], fixed[j]);
+      problem.first_clashing = std::min(fixed[i], fixed[j]);
+      problem.second_clashing = std::max(fixed[i], fixed[j]);
       return;
     }
   }

@@ -7,7 +7,6 @@
 #include "offsets_greedy.h"
 #include "offsets_improve.h"
 #include "offsets_sections.h"
-#include "offsets_tree.h"
 
 namespace regal {
 namespace {
@@ -90,6 +89,20 @@ void keep(const OffsetProblem& problem, const std::vector<int64_t>& offsets, Off
   result.arena_bytes = arena;
 }
 
+// What is known without any search.
+OffsetResult facts_of(const OffsetProblem& problem) {
+  OffsetResult result;
+  result.lower_bound = problem.lower_bound;
+  if (problem.has_clash()) result.status = OffsetStatus::Infeasible;
+  if (problem.n == 0) result.status = OffsetStatus::Optimal;
+  if (problem.n_sections == 0) return result;
+  const std::vector<int64_t> live = live_bytes(problem);
+  const auto fullest = std::max_element(live.begin(), live.end());
+  result.fullest_step = problem.section_step[fullest - live.begin()];
+  result.fullest_bytes = *fullest;
+  return result;
+}
+
 // Lowers the arena step by step: first straight to the bound, which most graphs reach; then in
 // between, since a far too low capacity is as hard to refute as a far too high one is useless.
 void minimize(const OffsetProblem& problem, const OffsetOptions& options, Budget& budget, OffsetResult& result) {
@@ -115,19 +128,35 @@ void minimize(const OffsetProblem& problem, const OffsetOptions& options, Budget
 
 }  // namespace
 
-OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& options) {
-  OffsetResult result;
-  result.lower_bound = problem.lower_bound;
-  const bool has_capacity = options.capacity != kFree;
-  if (problem.n == 0) {
+OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit) {
+  OffsetResult result = facts_of(problem);
+  if (problem.n == 0 || problem.has_clash()) return result;
+  Placer placer(problem);
+  placer.place(greedy_order(problem, rule), fit, kAnyEnd);
+  keep(problem, placer.offsets(), result);
+  if (result.arena_bytes == result.lower_bound) result.status = OffsetStatus::Optimal;
+  return result;
+}
+
+OffsetResult search_tree(const OffsetProblem& problem, int64_t capacity, const TreeOptions& options,
+                         const TreeStrategy& strategy, const OffsetLimits& limits) {
+  OffsetResult result = facts_of(problem);
+  if (problem.n == 0 || problem.has_clash()) return result;
+  OffsetTree tree(problem, options);
+  const TreeVerdict verdict = tree.search(capacity, strategy, limits, result.nodes);
+  if (verdict == TreeVerdict::Fits) {
+    keep(problem, tree.offsets(), result);
     result.status = OffsetStatus::Optimal;
-    return result;
   }
-  const std::vector<int64_t> live = live_bytes(problem);
-  const auto fullest = std::max_element(live.begin(), live.end());
-  result.fullest_step = problem.section_step[fullest - live.begin()];
-  result.fullest_bytes = *fullest;
-  if (problem.clash[0] >= 0 || (has_capacity && options.capacity < problem.lower_bound)) {
+  if (verdict == TreeVerdict::Infeasible) result.status = OffsetStatus::Infeasible;
+  return result;
+}
+
+OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& options) {
+  OffsetResult result = facts_of(problem);
+  if (problem.n == 0) return result;
+  const bool has_capacity = options.capacity != kFree;
+  if (problem.has_clash() || (has_capacity && options.capacity < problem.lower_bound)) {
     result.status = OffsetStatus::Infeasible;
     return result;
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "offsets_sections.h"
+#include "rng.h"
 
 namespace regal {
 namespace {
@@ -18,13 +19,6 @@ int64_t now_ns() {
 constexpr int32_t kNone = -1;
 constexpr int32_t kDeadEnd = -2;
 
-// A well-mixed number that depends on both (splitmix64).
-uint64_t mix(uint64_t seed, uint64_t id) {
-  uint64_t x = seed * 0x9E3779B97F4A7C15u + id + 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -113,7 +107,7 @@ void OffsetTree::rank_part(int32_t begin, int32_t end) {
       case Preference::TotalWidthArea: items.push_back({{total, width, area}, b}); break;
       case Preference::SizeWidth: items.push_back({{bytes, width, 0}, b}); break;
       case Preference::Random:
-        items.push_back({{static_cast<int64_t>(mix(strategy_.seed, b) >> 1), 0, 0}, b});
+        items.push_back({{static_cast<int64_t>(mixed(strategy_.seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(b)) >> 1), 0, 0}, b});
         break;
     }
   });

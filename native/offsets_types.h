@@ -36,8 +36,10 @@ struct OffsetProblem {
   int64_t unit = 1;       // divides every offset of a pushed-down solution
   int64_t pad_slack = 0;  // sums of `padded` may pass the capacity by this much
   int64_t lower_bound = 0;  // proven: no placement ends lower
-  int32_t clash[2] = {-1, -1};  // two fixed buffers that overlap; then nothing is possible
+  int32_t first_clashing = -1;  // two fixed buffers that overlap; then nothing is possible
+  int32_t second_clashing = -1;
 
+  bool has_clash() const { return first_clashing >= 0; }
   std::span<const SectionRun> runs_of(int64_t buffer) const {
     return {runs.data() + run_start[buffer],
             static_cast<size_t>(run_start[buffer + 1] - run_start[buffer])};

@@ -45,6 +45,7 @@ void ForcedMoves::run_all(Downset& done, int64_t budget) {
 
 bool ForcedMoves::run_one(Downset& done, int64_t budget) {
   for (const int32_t v : done.ready()) {
+    ++steps_seen_;
     const auto [during, after] = done.effect_of(v);
     if (after <= done.live_bytes() && fits(during, budget)) {
       done.run(v);
@@ -53,7 +54,8 @@ bool ForcedMoves::run_one(Downset& done, int64_t budget) {
   }
   // By position, because run_descent changes the list; it restores it when it fails.
   for (size_t i = 0; i < done.ready().size(); ++i) {
-    if (run_descent(done, budget, done.ready()[i])) return true;
+    const int32_t v = done.ready()[i];
+    if (done.unlocks_any(v) && run_descent(done, budget, v)) return true;
   }
   return false;
 }
@@ -65,11 +67,13 @@ bool ForcedMoves::run_one(Downset& done, int64_t budget) {
 bool ForcedMoves::run_descent(Downset& done, int64_t budget, int32_t first) {
   const int32_t start = done.size();
   const int64_t goal = done.live_bytes();
+  ++steps_seen_;
   if (!fits(done.effect_of(first).during, budget)) return false;
   size_t known = done.ready().size() - 1;  // ops past this place are new since the last spine op
   done.run(first);
   while (done.live_bytes() > goal && done.size() - start < kLongestDescent) {
     Move best{std::numeric_limits<int64_t>::max(), 0, -1};
+    steps_seen_ += static_cast<int64_t>(done.ready().size() - known);
     for (size_t i = known; i < done.ready().size(); ++i) {
       const int32_t v = done.ready()[i];
       const auto [during, after] = done.effect_of(v);
@@ -134,6 +138,7 @@ OrderWithin order_within(const OrderProblem& problem, const OrderProblem& backwa
   };
 
   enter();
+  int64_t steps_seen = 0;
   while (!done.is_full()) {
     if (path.empty()) {
       result.answer = Answer::No;
@@ -145,10 +150,12 @@ OrderWithin order_within(const OrderProblem& problem, const OrderProblem& backwa
       path.pop_back();
       continue;
     }
-    if (!effort.spend() || seen.size() >= most_seen) return result;
+    if (!effort.spend(Effort::units(steps_seen)) || seen.size() >= most_seen) return result;
+    const int64_t before = forced.steps_seen();
     done.run(moves.back().op);
     moves.pop_back();
     enter();
+    steps_seen = forced.steps_seen() - before + static_cast<int64_t>(done.ready().size());
   }
   result.answer = Answer::Yes;
   result.order.assign(done.order().begin(), done.order().end());

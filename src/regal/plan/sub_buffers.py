@@ -90,17 +90,43 @@ def compatible(graph: Graph, wanted: Iterable[SubBuffer]) -> tuple[SubBuffer, ..
     return tuple(taken)
 
 
-def without_inner(graph: Graph) -> Graph:
-    """Return `graph` with every tensor that could lie inside another one made free of charge.
+def relaxations(graph: Graph) -> tuple[Graph, ...]:
+    """Return graphs whose lower bounds on the peak hold for `graph` with any sub-buffers.
 
-    Whatever a plan chooses, its peak is at least that of the best plan of this graph: what is
-    live and could not move still counts in full. So a lower bound here is one for all choices.
+    Joined storages take at least the bytes of each of them, and of parts that do not overlap
+    all together. So it is sound to count, of what could be joined, the wholes alone (first
+    graph) or the parts alone (second graph). Without choices the graph itself is returned.
     """
-    inner = {graph.tensors[choice[0]].storage for choice in sub_buffer_choices(graph)}
-    if not inner:
-        return graph
+    choices = sub_buffer_choices(graph)
+    if not choices:
+        return (graph,)
+    storage = [tensor.storage for tensor in graph.tensors]
+    parts = {storage[inner] for inner, _, _ in choices}
+    wholes = {storage[outer] for _, outer, _ in choices}
+    return _free(graph, parts), _free(graph, wholes | _overlapping_parts(graph, choices))
+
+
+def _overlapping_parts(graph: Graph, choices: tuple[SubBuffer, ...]) -> set[int]:
+    places: dict[int, list[tuple[int, int, int]]] = {}
+    for inner, outer, offset in choices:
+        a, b = graph.tensors[inner], graph.tensors[outer]
+        begin = b.storage_offset + offset
+        places.setdefault(b.storage, []).append((begin, begin + a.bytes, a.storage))
+    overlapping: set[int] = set()
+    for rows in places.values():
+        rows.sort()
+        end, last = 0, -1
+        for begin, stop, storage in rows:
+            if begin < end:
+                overlapping |= {storage, last}
+            if stop > end:
+                end, last = stop, storage
+    return overlapping
+
+
+def _free(graph: Graph, storages: set[int]) -> Graph:
     tensors = tuple(
-        replace(tensor, bytes=0, storage_offset=0) if tensor.storage in inner else tensor
+        replace(tensor, bytes=0, storage_offset=0) if tensor.storage in storages else tensor
         for tensor in graph.tensors
     )
     return replace(graph, tensors=tensors)

@@ -79,6 +79,29 @@ def beam(
     return tuple(_native.beam_order(problem, width, floor, seconds, cancel).tolist())
 
 
+def improve_windows(
+    problem: _native.OrderProblem,
+    order: Sequence[int],
+    *,
+    width: int = 60,
+    max_states: int = 200_000,
+    seconds: float | None = None,
+    cancel: _native.Cancel | None = None,
+) -> tuple[int, ...]:
+    """Return `order` after stretches of `width` steps around its peak were solved exactly.
+
+    The peak never rises. `max_states` counts all stretches together; each may use a tenth.
+
+    Cost: O(N) per stretch, besides the search.
+    """
+    floor = _native.peak_bound(problem)
+    most = max(1, max_states // 10)
+    better = _native.improve_windows(
+        problem, _ints(order), width, floor, most, max_states, seconds, cancel
+    )
+    return tuple(better.tolist())
+
+
 def lower_bound(problem: _native.OrderProblem) -> int:
     """Return a peak in bytes that no order of `problem` can beat.
 

@@ -11,7 +11,7 @@ from regal._native import simulate
 from regal.graph.memory import counted_storages
 from regal.plan.check import planned_workspace, require_valid_plan, steps_of
 from regal.plan.problem import order_problem, pair_rows
-from regal.plan.sub_buffers import compatible, embedded, sub_buffer_choices, without_inner
+from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
 from regal.plan.types import Allocation, Plan
 from regal.search.exact import lower_bound
 from regal.search.offsets import allocate, greedy_by_size
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 
 # Where choosing sub-buffers op by op pays: each try is a search of its own.
-MOST_TOGGLED_OPS = 12
-MOST_OPS_TO_TOGGLE = 400
+MOST_TOGGLE_STEPS = 5_000  # ops with a choice * ops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +88,8 @@ def plan_graph(graph: Graph, search: Search, *, is_last: bool) -> Plan:
         plan = _plan_variant(graph, (), bodies, search, is_last=is_last)
     elif not search.decides_all:
         plan = _plan_variant(graph, (), bodies, search, is_last=is_last)
-        relaxed = order_problem(without_inner(graph), planned_workspace(graph, bodies))
-        plan = replace(plan, peak_bound=min(plan.peak_bound, lower_bound(relaxed.native)))
+        bound = peak_bound_of(graph, planned_workspace(graph, bodies))
+        plan = replace(plan, peak_bound=min(plan.peak_bound, bound))
     else:
         plan = _plan_with_choices(graph, choices, bodies, search, is_last=is_last)
     return require_valid_plan(graph, plan)
@@ -119,7 +118,7 @@ def _plan_with_choices(
 
     best = min(plan_of(choices), plan_of(()), key=_cost)
     groups = _choices_by_op(graph, choices)
-    if len(groups) <= MOST_TOGGLED_OPS and len(graph.ops) <= MOST_OPS_TO_TOGGLE:
+    if len(groups) * len(graph.ops) <= MOST_TOGGLE_STEPS:
         for group in groups:
             if best.peak_bytes <= bound and best.arena_bytes <= best.arena_bound:
                 break
@@ -166,15 +165,19 @@ def _bound_of_all_choices(
     graph: Graph, bodies: Mapping[int, tuple[Plan, ...]], search: Search
 ) -> int:
     """Return a lower bound on the peak that holds whatever sub-buffers a plan takes."""
-    relaxed = order_problem(without_inner(graph), planned_workspace(graph, bodies))
-    budget = search.meter.budget(default_evaluations(len(graph.ops)))
-    if budget is None:
-        return lower_bound(relaxed.native)
-    outcome = exact(
-        relaxed.native, budget, seed=search.seed, threads=search.threads, stop_at=0
-    )
-    search.meter.charge(outcome)
-    return outcome.lower_bound
+    workspace = planned_workspace(graph, bodies)
+    bound = peak_bound_of(graph, workspace)
+    for relaxed in relaxations(graph):
+        budget = search.meter.budget(default_evaluations(len(graph.ops)))
+        if budget is None:
+            break
+        problem = order_problem(relaxed, workspace)
+        outcome = exact(
+            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
+        )
+        search.meter.charge(outcome)
+        bound = max(bound, outcome.lower_bound)
+    return bound
 
 
 def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[SubBuffer]]:
@@ -184,6 +187,12 @@ def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[Sub
 
 def _cost(plan: Plan) -> tuple[int, int]:
     return plan.arena_bytes, plan.peak_bytes
+
+
+def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:
+    """Return a peak that no order, in-place choice or sub-buffer of `graph` can beat: cheap."""
+    problems = (order_problem(relaxed, workspace) for relaxed in relaxations(graph))
+    return max(lower_bound(problem.native) for problem in problems)
 
 
 def before_plan(graph: Graph, order: Sequence[int] | None = None) -> Plan:

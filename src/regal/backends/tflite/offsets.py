@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from regal.frontends.tflite import source_of
 from regal.frontends.tflite.convert import bodies_with_ops
 from regal.graph.types import COUNTED_ROLES, Role
+from regal.plan.sub_buffers import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +100,8 @@ def _subgraph_offsets(use: Placed) -> list[int]:
     touched = {t for op in use.graph.ops for t in (*op.inputs, *op.outputs)}
     touched.update(use.graph.inputs, use.graph.outputs)
     offsets = []
-    for t, tensor in enumerate(use.graph.tensors):
+    tensors = embedded(use.graph, use.plan.sub_buffers).tensors
+    for t, tensor in enumerate(tensors):
         place = use.plan.offsets.get(tensor.storage)
         if tensor.role in COUNTED_ROLES and place is not None and tensor.bytes:
             offsets.append(use.base + place.offset + tensor.storage_offset)

@@ -39,14 +39,15 @@ def main() -> None:
     """Run the request named on the command line."""
     request: Request = json.loads(Path(sys.argv[1]).read_text())
     run = {"tflm": _run_tflm, "litert": _run_litert}[request["runtime"]]
+    # Neither runtime is sure to survive its own destruction, so none is destroyed.
+    alive: list[object] = []
     try:
-        result = run(request)
+        result = run(request, alive)
     except (RuntimeError, ValueError, MemoryError) as error:
         result = {"error": " ".join(str(error).split())[:300]}
     except ImportError as error:
         result = {"error": f"not installed: {error.name}"}
     _write(Path(request["result"]), result)
-    # Neither runtime is sure to survive its own destruction.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -65,7 +66,7 @@ def _specs(request: Request) -> list[list[InputSpec]]:
     ]
 
 
-def _run_tflm(request: Request) -> dict[str, Any]:
+def _run_tflm(request: Request, alive: list[object]) -> dict[str, Any]:
     runtime: Any = import_module("tflite_micro").runtime
 
     model = Path(request["model"]).read_bytes()
@@ -74,6 +75,7 @@ def _run_tflm(request: Request) -> dict[str, Any]:
         arena_size=request["arena_bytes"],
         intrepreter_config=runtime.InterpreterConfig.kAllocationRecording,
     )
+    alive.append(interpreter)
     if not request["invocations"]:
         interpreter.print_allocations()
         return {"digests": []}
@@ -90,7 +92,7 @@ def _run_tflm(request: Request) -> dict[str, Any]:
     return {"digests": digests}
 
 
-def _run_litert(request: Request) -> dict[str, Any]:
+def _run_litert(request: Request, alive: list[object]) -> dict[str, Any]:
     litert: Any = import_module("ai_edge_litert.interpreter")
 
     interpreter = litert.Interpreter(
@@ -98,6 +100,7 @@ def _run_litert(request: Request) -> dict[str, Any]:
         num_threads=1,
         experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     )
+    alive.append(interpreter)
     main_specs, *other_specs = _specs(request)
     inputs = interpreter.get_input_details()
     for detail, spec in zip(inputs, main_specs, strict=True):
@@ -120,7 +123,8 @@ def _run_litert(request: Request) -> dict[str, Any]:
         del run
     result = {"digests": digests}
     _write(Path(request["result"]), result)  # the outputs are safe, whatever follows
-    return {**result, "span_bytes": _span(interpreter, request["measured"])}
+    span = _span(interpreter, request["measured"])
+    return {**result, **({"span_bytes": span} if span else {})}
 
 
 def _signature_digests(

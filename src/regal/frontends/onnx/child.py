@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import resource
 import sys
 from dataclasses import asdict
@@ -61,16 +62,17 @@ def main() -> None:
 def run(request: RunRequest) -> RunResult:
     """Return what ONNX Runtime made of the request; a refusal is a result too."""
     ort.set_default_logger_severity(4)
-    try:
-        session = _session(request)
-    except REFUSALS as error:
-        return RunResult(reason=_one_line(error))
     if not request.invocations:
-        return RunResult(ran=True)
-    styles = (request.style,) if request.style else STYLES
-    reason = ""
-    for style in styles:
         try:
+            _session(request)
+        except REFUSALS as error:
+            return RunResult(reason=_one_line(error))
+        return RunResult(ran=True)
+    reason = ""
+    for style in (request.style,) if request.style else STYLES:
+        try:
+            # A new session each time: a profile must not hold a run that failed.
+            session = _session(request)
             digests, peak = _invoke(session, request, style)
         except REFUSALS as error:
             reason = reason or _one_line(error)
@@ -153,6 +155,8 @@ def _heap_meter() -> Callable[[], Callable[[], int]]:
 def _input(node: ort.NodeArg, request: RunRequest, number: int, style: str) -> object:
     kind = node.type
     if kind.startswith("optional("):
+        if style == "absent":
+            return None
         kind = kind[len("optional(") : -1]
     shape = request.shapes.get(node.name)
     if shape is None:
@@ -204,7 +208,10 @@ def _digest(value: object) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """Return the message without the C++ function that it came from."""
+    text = re.sub(r"/onnxruntime_src/\S+ [^()]*(\([^()]*\))?( const)? *", "", str(error))
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    return " ".join(text.split())[:300] or type(error).__name__
 
 
 if __name__ == "__main__":

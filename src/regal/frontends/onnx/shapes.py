@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -62,9 +63,11 @@ def contradiction(
     try:
         onnx.shape_inference.infer_shapes(data, strict_mode=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        lines = [line for line in str(error).splitlines() if "[ShapeInferenceError] (" not in line]
-        first = next((line for line in lines if "op_type" in line), lines[0] if lines else "")
-        return first.partition("(op_type:")[2].replace("node name: )", "unnamed)") or first
+        found = re.search(r"\(op_type:(.*?), node name: (.*?)\): \[\w+\] (.*)", str(error))
+        if found is None:
+            return " ".join(str(error).split())[:200]
+        kind, name, reason = found.groups()
+        return f"node '{name}' ({kind}): {reason}"
     return ""
 
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 LONGEST_RUN = 60.0  # seconds for the one run that measures shapes
 MOST_NAMED = 4  # values that a note lists by name
-MOST_ROUNDS = 24  # of assuming one layer and inferring the rest
+# Nodes that are inferred again after each layer of assumptions, over all layers.
+MOST_NODES_AGAIN = 20_000
 Missing = tuple[Place, str]
 # ONNX Runtime's names of element types in its profile.
 KINDS = {name: kind for kind, name in NAMES.items()} | {
@@ -69,7 +70,10 @@ def complete_tables(
         taken = sorted(set(missing) - set(left))
         notes.append(_note(taken, "measured in ONNX Runtime on seeded inputs"))
     if left:
-        tables = _with_assumed(model, bindings, tables, known)
+        # A run leaves out only branches that were not taken: rules cannot add much.
+        if seen.reason:
+            tables = _with_assumed(model, bindings, tables, known)
+        assume_values(model.graph, tables, only_ready=False)
         why = f"; ONNX Runtime did not run it: {seen.reason}" if seen.reason else ""
         notes.append(_note(left, f"assumed from what their nodes read{why}"))
     return tables, notes
@@ -148,23 +152,17 @@ def _enter(table: Table, name: str, kind: str, shape: tuple[int, ...]) -> None:
 def _with_assumed(
     model: ModelProto, bindings: Bindings, tables: Tables, known: dict[str, onnx.TypeProto]
 ) -> Tables:
-    """Return tables without gaps: assume a value, infer what follows from it, and so on."""
-    measured = {place: dict(table.values) for place, table in tables.items()}
-    for _ in range(MOST_ROUNDS):
+    """Return fuller tables: assume a value, infer what follows from it, and so on."""
+    for _ in range(MOST_NODES_AGAIN // max(len(model.graph.node), 1)):
         before = set(missing_values(model, tables))
         if not before:
             break
         first = assume_values(model.graph, tables, only_ready=True)
         known |= {name: type_of(value) for name, value in first.items() if not value.container}
         tables = static_tables(model, bindings, known)
-        for place, values in measured.items():
-            tables[place].values.update(
-                {name: value for name, value in values.items() if not value.is_static}
-            )
         tables[()].values.update(first)
         if set(missing_values(model, tables)) == before:
             break
-    assume_values(model.graph, tables, only_ready=False)
     return tables
 
 

@@ -56,10 +56,34 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
             reason = " ".join(str(error).split())[:200]
             raise ModelError(f"the local functions cannot be inlined: {reason}") from error
         notes.append(f"inlined the {calls} local functions, so that their nodes can be ordered")
+    dropped = sum(_drop_overridden(graph) for graph in graphs_in(model.graph))
+    if dropped:
+        notes.append(f"left out {dropped} Constant nodes that later ones redefine")
     moved = _sort_graph(model.graph, [_initializer_names(model.graph)], 0)
     if moved:
         notes.append(f"moved {moved} nodes behind the nodes that they read from")
     return model, notes
+
+
+def _drop_overridden(graph: GraphProto) -> int:
+    """Remove Constant nodes whose value a later one defines again; return how many.
+
+    The last one counts in ONNX Runtime, for all readers.
+    """
+    last: dict[str, int] = {}
+    for position, node in enumerate(graph.node):
+        if is_standard(node, "Constant") and len(node.output) == 1:
+            last[node.output[0]] = position
+    drop = [
+        position
+        for position, node in enumerate(graph.node)
+        if is_standard(node, "Constant")
+        and len(node.output) == 1
+        and last[node.output[0]] != position
+    ]
+    for position in reversed(drop):
+        del graph.node[position]
+    return len(drop)
 
 
 def names_read(node: NodeProto) -> set[str]:

@@ -11,6 +11,7 @@ from regal.frontends.tflite.offline import kept_aliases
 from regal.frontends.tflite.schema import CUSTOM
 from regal.frontends.tflite.scratch import scratch_bytes
 from regal.frontends.tflite.state import control_inputs_of, resource_states
+from regal.frontends.tflite.sub_buffers import sub_buffers_of
 from regal.frontends.tflite.work import flops_of
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from regal.frontends.tflite.model import FileOperator, FileSubgraph, FileTensor, TfliteFile
     from regal.frontends.tflite.shapes import BoundShapes
+    from regal.graph.types import SubBuffer
 
 ALIGNMENT: Final = 16  # MicroArenaBufferAlignment() in micro_arena_constants.h
 _MOST_BODY_LEVELS: Final = 64
@@ -101,8 +103,10 @@ class _Converter:
         for tensor, (storage, offset) in aliases.storage.items():
             tensors[tensor] = _moved(tensors[tensor], storage, offset)
         names = _op_names(subgraph)
+        parts = sub_buffers_of(self._file, subgraph, tensors)
         ops = tuple(
-            self._op(op, names[i], order[i], tensors) for i, op in enumerate(subgraph.operators)
+            self._op(op, names[i], order[i], parts[i], tensors)
+            for i, op in enumerate(subgraph.operators)
         )
         return Graph(
             name=subgraph.name,
@@ -115,7 +119,12 @@ class _Converter:
         )
 
     def _op(
-        self, op: FileOperator, name: str, after: tuple[int, ...], tensors: Sequence[Tensor]
+        self,
+        op: FileOperator,
+        name: str,
+        after: tuple[int, ...],
+        parts: tuple[SubBuffer, ...],
+        tensors: Sequence[Tensor],
     ) -> Op:
         inputs = [None if t == ABSENT else tensors[t] for t in op.inputs]
         outputs = [tensors[t] for t in op.outputs if t != ABSENT]
@@ -128,6 +137,7 @@ class _Converter:
             workspace_bytes=self._idle_body_bytes(op) + scratch_bytes(op.kind, inputs, outputs),
             flops=flops_of(op.kind, inputs, outputs),
             in_place=in_place_pairs(op.kind, inputs, outputs),
+            sub_buffers=parts,
             subgraphs=tuple(self.graph(b) for b in bodies_with_ops(self._file, op)),
         )
 
