@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal._native import Cancel, simulate
-from regal.search.brkga import run_brkga
 from regal.search.classic import best_classic
 from regal.search.exact import beam, lower_bound, solve_exact
+from regal.search.memetic import memetic
 from regal.search.types import Budget, Outcome
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 # at 5,000 (benchmarks/search_time.py, one core).
 EXACT_STEPS = 40_000_000  # states * ops
 BEAM_STEPS = 400_000  # width * ops
-EVOLVE_STEPS = 3_000_000  # plans * ops
+IMPROVE_STEPS = 40_000_000  # plans and moves * ops
 MOST_STATES = 400_000
 
 
 def default_evaluations(n_ops: int) -> int:
     """Return how many evaluations a search takes for which the caller sets no limit."""
-    return _states(n_ops) + _width(n_ops) + max(200, EVOLVE_STEPS // max(n_ops, 1))
+    return _states(n_ops) + _width(n_ops) + max(2_000, min(200_000, IMPROVE_STEPS // max(n_ops, 1)))
 
 
 def regal(
@@ -53,7 +53,7 @@ def regal(
     run.bound = max(stop_at, lower_bound(problem))
     classic = best_classic(problem)
     run.offer(classic.order, classic.evaluations)
-    for stage in (_prove, _widen, _evolve):
+    for stage in (_prove, _widen, _improve):
         if run.is_over:
             break
         stage(run)
@@ -178,15 +178,15 @@ def _widen(run: _Run) -> None:
         run.offer(found, width)
 
 
-def _evolve(run: _Run) -> None:
-    """Evolve keys that bend the memory-greedy list scheduler, from the best order so far."""
-    outcome = run_brkga(
+def _improve(run: _Run) -> None:
+    """Evolve keys that bend the memory-greedy list scheduler, then anneal the best order."""
+    outcome = memetic(
         run.problem,
         Budget(evaluations=run.left(1 << 40), seconds=run.seconds_left),
         seed=run.seed,
         threads=run.threads,
         stop_at=run.bound,
-        seed_orders=[run.order],
         cancel=run.cancel,
+        seed_orders=[run.order],
     )
     run.offer(outcome.order, outcome.evaluations)
