@@ -166,7 +166,7 @@ OffsetOptions random_options(Dice& dice, int64_t best) {
 
 void judge_solver(const OffsetRows& rows, const OffsetProblem& problem, Dice& dice) {
   const int64_t best = best_arena(rows);
-  expect((problem.clash[0] >= 0) == (best == kNever), "fixed buffers clash");
+  expect((problem.has_clash()) == (best == kNever), "fixed buffers clash");
   expect(problem.lower_bound <= best, "the bound of the problem is one");
   const OffsetOptions options = random_options(dice, best);
   const OffsetResult result = solve_offsets(problem, options);
