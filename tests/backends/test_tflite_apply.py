@@ -12,7 +12,11 @@ import pytest
 
 from regal.backends.tflite import apply, c_header
 from regal.backends.tflite.offsets import arena_offsets, placed_subgraphs
-from regal.backends.tflite.rewrite import with_offline_plan, with_operator_orders
+from regal.backends.tflite.rewrite import (
+    require_same_model,
+    with_offline_plan,
+    with_operator_orders,
+)
 from regal.errors import BackendError
 from regal.frontends.tflite import load, source_of
 from regal.frontends.tflite.model import OFFLINE_PLAN, FileOperator, TfliteFile, parse_tflite
@@ -180,6 +184,20 @@ def test_a_file_without_buffers_does_not_take_the_plan_for_tensor_data(tmp_path:
     after = parse_tflite(apply(model, model_plan(model)).files[""])
     assert all(t.data_bytes == 0 for s in after.subgraphs for t in s.tensors)
     assert offline_offsets(after) is not None
+
+
+def test_a_rewrite_that_changes_anything_else_is_refused(tmp_path: Path) -> None:
+    file = source_of(loaded(tmp_path, diamond())).file
+    order = (1, 0, 2, 3, 4)
+    data = with_operator_orders(file, {0: order})
+    assert require_same_model(file, data, {0: order}) == data
+    with pytest.raises(BackendError, match="parts of subgraph 'main' overlap others"):
+        require_same_model(file, data, {})
+    start, _ = file.buffers[1]
+    with pytest.raises(BackendError, match="buffer 1 overlaps other parts"):
+        require_same_model(file, data[:start] + b"\x07" + data[start + 1 :], {0: order})
+    with pytest.raises(BackendError, match="its parts overlap: not a valid flatbuffer"):
+        require_same_model(file, data[:200], {0: order})
 
 
 def test_reordering_keeps_the_length(tmp_path: Path) -> None:
