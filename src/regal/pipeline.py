@@ -13,8 +13,8 @@ from regal.graph.file import model_hash
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
-from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.meter import Meter
+from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.planner import Search, before_plan, plan_model
 
 if TYPE_CHECKING:
