@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def convert(arguments: argparse.Namespace) -> int:
         if arguments.text
         else model_to_json(model)
     )
-    write_atomically(arguments.out, text.encode())
+    write_atomically(arguments.out, text.encode(errors="backslashreplace"))
     facts = {
         "model": str(arguments.model),
         "output": str(arguments.out),
@@ -224,4 +225,7 @@ def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
 
 
 def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:
-    print(json.dumps(document) if arguments.json else text)
+    # Names may hold characters that the terminal's encoding lacks.
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = text.encode(encoding, "backslashreplace").decode(encoding)
+    print(json.dumps(document) if arguments.json else safe)
