@@ -13,7 +13,7 @@ from regal.graph.file import model_hash
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
-from regal.search.methods import DEFAULT_METHOD, method_named
+from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.meter import Meter
 from regal.search.planner import Search, before_plan, plan_model
 
@@ -75,7 +75,8 @@ def plan_before(model: LoadedModel) -> ModelPlan:
 
 def search(model: LoadedModel, options: Options) -> ModelPlan:
     """Return the plans that the chosen method finds for all entries of the model."""
-    meter = Meter(evaluations=options.evaluations, seconds=options.seconds)
+    seconds = options.seconds or DEFAULT_SECONDS.get(options.method)
+    meter = Meter(evaluations=options.evaluations, seconds=seconds)
     plans = plan_model(
         model.entries,
         Search(

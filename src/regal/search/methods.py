@@ -20,6 +20,9 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
     {DEFAULT_METHOD: regal, "exact": exact, **BASELINES}
 )
 
+# Methods that count no evaluations end by the clock alone.
+DEFAULT_SECONDS: Mapping[str, float] = MappingProxyType({"cp-sat": 10.0})
+
 
 def require_method(name: str) -> str:
     """Return `name` if it names a method.

@@ -13,7 +13,6 @@ from regal.frontends.onnx.dims import bind
 from regal.frontends.onnx.parse import read_model
 from regal.frontends.onnx.prepare import lacks_weights, needs_preparation, runnable_copy
 from regal.frontends.onnx.runtime import RunRequest, run_in_child
-from regal.frontends.onnx.tidy import is_standard
 from regal.frontends.onnx.trace import trace
 
 if TYPE_CHECKING:
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 
     from regal.frontends.onnx.runtime import RunResult
     from regal.frontends.onnx.trace import Trace
+
+# What the runtime's own bookkeeping takes differs by some hundred bytes from order to order.
+NOISE_BYTES = 4096
 
 
 def verify(
@@ -82,22 +84,21 @@ def verify(
         before=_heap(before),
         after=_heap(after),
         invocations=invocations,
-        detail="; ".join(_remarks(before, after, new, seen)),
+        detail="; ".join(_remarks(before, after, seen)),
     )
     made_up = "the file holds no weights; both models ran with the same made-up ones"
     return Verification(checks=(check,), skipped=made_up if lacks_weights(old) else "")
 
 
-def out_of_order(model: ModelProto, seen: Trace) -> str:
+def out_of_order(seen: Trace) -> str:
     """Return "" if the main graph ran in the order of the file, else where it did not."""
-    listed = [i for i, node in enumerate(model.graph.node) if not is_standard(node, "Constant")]
     executed = [position for place, position in seen.order if not place]
+    # Constants and casts to the same type never run.
+    listed = sorted(set(executed))
     added = f" ({seen.strangers} kernels added by ONNX Runtime)" if seen.strangers else ""
-    for step, (wanted, ran) in enumerate(zip(listed, executed, strict=False)):
+    for step, (wanted, ran) in enumerate(zip(listed, executed, strict=True)):
         if wanted != ran:
             return f"ONNX Runtime ran node {ran} as step {step}, the file lists {wanted}{added}"
-    if len(listed) != len(executed):
-        return f"ONNX Runtime ran {len(executed)} of {len(listed)} nodes as listed{added}"
     return ""
 
 
@@ -113,15 +114,15 @@ def _of_file(request: RunRequest, model: ModelProto, path: Path, scratch: Path) 
     return replace(request, model=str(scratch), external_folder=str(path.parent.resolve()))
 
 
-def _remarks(before: RunResult, after: RunResult, new: ModelProto, seen: Trace) -> list[str]:
+def _remarks(before: RunResult, after: RunResult, seen: Trace) -> list[str]:
     if not after.ran:
         return [f"the new model does not run: {after.reason}"]
     remarks = [_first_difference(before, after)]
-    if after.heap_peak_bytes > before.heap_peak_bytes >= 0:
+    if 0 <= before.heap_peak_bytes < after.heap_peak_bytes - NOISE_BYTES:
         remarks.append(
             f"the heap peak rose from {before.heap_peak_bytes} to {after.heap_peak_bytes} bytes"
         )
-    remarks.append(seen.reason or out_of_order(new, seen))
+    remarks.append(seen.reason or out_of_order(seen))
     return [remark for remark in remarks if remark]
 
 

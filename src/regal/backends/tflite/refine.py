@@ -52,6 +52,8 @@ def refine(model: LoadedModel, plan: ModelPlan, *, timeout_s: float = 20.0) -> A
     ranked = sorted([original, *others], key=lambda c: c.head_bytes)
     if source.shapes.resized:
         ranked = [next(c for c in others), original]
+    if ranked[0] is original:
+        return AppliedModel(files={"": original.data}, notes=(original.note,))
     # The likely winner and the original run side by side.
     with ThreadPoolExecutor(2) as pool:
         before_run = pool.submit(_measured, source, original.data, timeout_s)

@@ -113,12 +113,16 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
     root_bytes = 4 + 4 * len(fields)
     metadata_at = root_at + root_bytes
     buffers_at = metadata_at + 4 + 4 * (len(old_metadata) + 1)
-    entry_vtable_at = buffers_at + 4 + 4 * (len(file.buffers) + 1)
+    # Tensors without data name buffer 0. A file without any buffer gets an empty one first.
+    plan_index = max(len(file.buffers), 1)
+    entry_vtable_at = buffers_at + 4 + 4 * (plan_index + 1)
     entry_at = entry_vtable_at + 8
     name_at = entry_at + 12
     buffer_vtable_at = _up(name_at + 4 + len(name) + 1, 4)
     buffer_at = buffer_vtable_at + 8
-    plan_at = _up(buffer_at + 8 + 4, _PLAN_ALIGNMENT) - 4  # the length comes before the data
+    empty_vtable_at = buffer_at + 8
+    empty_at = empty_vtable_at + 4
+    plan_at = _up(empty_at + 4 + 4, _PLAN_ALIGNMENT) - 4  # the length comes before the data
     end = _up(plan_at + 4 + len(plan), _FRONT_ALIGNMENT)
 
     out = bytearray(end)
@@ -139,16 +143,18 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
             continue
         struct.pack_into("<H", out, vtable_at + 4 + 2 * field, at - root_at)
     _put_offsets(out, metadata_at, [end + t.position for t in old_metadata] + [entry_at])
-    _put_offsets(out, buffers_at, [end + t.position for t in file.buffer_tables] + [buffer_at])
+    old_buffers = [end + t.position for t in file.buffer_tables] or [empty_at]
+    _put_offsets(out, buffers_at, [*old_buffers, buffer_at])
     # Metadata entry: name, buffer index.
     struct.pack_into("<4H", out, entry_vtable_at, 8, 12, 4, 8)
     struct.pack_into(
-        "<iII", out, entry_at, entry_at - entry_vtable_at, name_at - entry_at - 4, len(file.buffers)
+        "<iII", out, entry_at, entry_at - entry_vtable_at, name_at - entry_at - 4, plan_index
     )
     struct.pack_into(f"<I{len(name)}s", out, name_at, len(name), name)
     # Buffer: data.
     struct.pack_into("<3H", out, buffer_vtable_at, 6, 8, 4)
     struct.pack_into("<iI", out, buffer_at, buffer_at - buffer_vtable_at, plan_at - buffer_at - 4)
+    struct.pack_into("<2Hi", out, empty_vtable_at, 4, 4, empty_at - empty_vtable_at)
     struct.pack_into("<I", out, plan_at, len(plan))
     out[plan_at + 4 : plan_at + 4 + len(plan)] = plan
     return bytes(out)

@@ -114,9 +114,7 @@ def _invoke(
     digests: list[list[str]] = []
     peaks: list[int] = []
     for number in range(request.invocations):
-        arrays = {
-            node.name: _input(node, request, number, style) for node in session.get_inputs()
-        }
+        arrays = {node.name: _input(node, request, number, style) for node in session.get_inputs()}
         if not are_tensors:
             begin = meter()
             results = session.run(names, arrays)
@@ -181,7 +179,7 @@ def _values(name: str, kind: str, shape: list[int], seed: int, style: str) -> ob
 
 
 def _tensor(array: object) -> ort.OrtValue:
-    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)))
+    return ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
 
 
 def _digest_of_value(value: ort.OrtValue) -> str:

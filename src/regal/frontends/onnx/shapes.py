@@ -13,7 +13,7 @@ from regal.frontends.onnx.dims import MOST_DIMENSIONS, Bindings, bound_size, set
 from regal.frontends.onnx.tidy import bodies_of, graphs_in, is_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
@@ -55,9 +55,7 @@ def infer_types(
     return light
 
 
-def contradiction(
-    model: ModelProto, bindings: Bindings, known: Mapping[str, TypeProto]
-) -> str:
+def contradiction(model: ModelProto, bindings: Bindings, known: Mapping[str, TypeProto]) -> str:
     """Return the first contradiction between the shapes of `model`, or ""."""
     data = _light_copy(model, bindings, known).SerializeToString()
     try:
@@ -149,7 +147,7 @@ def _copy_light(graph: GraphProto, light: GraphProto) -> None:
 def _is_short(tensor: TensorProto) -> bool:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False
-    return tensor.ByteSize() <= LONGEST_SHAPE_DATA
+    return int(tensor.ByteSize()) <= LONGEST_SHAPE_DATA
 
 
 def _is_long_constant(node: NodeProto) -> bool:

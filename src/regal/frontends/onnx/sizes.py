@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx
@@ -10,28 +9,27 @@ import onnx
 from regal.errors import ModelError
 from regal.frontends.onnx.analogy import assume_values
 from regal.frontends.onnx.kinds import NAMES
+from regal.frontends.onnx.shapes import contradiction, declared_types
 from regal.frontends.onnx.tables import (
     Place,
     Table,
     Tables,
-    Value,
     dense,
     graphs_of,
     note_type,
     static_tables,
     type_of,
 )
-from regal.frontends.onnx.shapes import contradiction, declared_types
 from regal.frontends.onnx.trace import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from onnx import GraphProto, ModelProto
 
     from regal.frontends.onnx.dims import Bindings
-    from regal.frontends.onnx.trace import Trace, TypedShape
+    from regal.frontends.onnx.trace import Trace
 
 LONGEST_RUN = 60.0  # seconds for the one run that measures shapes
 MOST_NAMED = 4  # values that a note lists by name
@@ -45,9 +43,7 @@ KINDS = {name: kind for kind, name in NAMES.items()} | {
 }
 
 
-def complete_tables(
-    model: ModelProto, path: Path, bindings: Bindings
-) -> tuple[Tables, list[str]]:
+def complete_tables(model: ModelProto, path: Path, bindings: Bindings) -> tuple[Tables, list[str]]:
     """Return the size of every value of `model` and its bodies, and notes on those not proven.
 
     ONNX's own rules come first; then what the file states; then one run in ONNX Runtime on

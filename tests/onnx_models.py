@@ -1,0 +1,67 @@
+"""Small ONNX models for tests, built by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+FLOAT = TensorProto.FLOAT
+
+
+def tensor(name: str, shape: Sequence[int | str | None], kind: int = FLOAT) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(
+    kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: object
+) -> NodeProto:
+    return helper.make_node(kind, inputs, outputs, **attributes)
+
+
+def graph(
+    nodes: Sequence[NodeProto],
+    inputs: Sequence[ValueInfoProto],
+    outputs: Sequence[str],
+    weights: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] | None = None,
+    kind: int = FLOAT,
+) -> GraphProto:
+    return helper.make_graph(
+        nodes,
+        "g",
+        inputs,
+        [helper.make_tensor_value_info(name, kind, None) for name in outputs],
+        [onnx.numpy_helper.from_array(v, k) for k, v in (weights or {}).items()],
+    )
+
+
+def model(main: GraphProto, opset: int = 17, *domains: str) -> ModelProto:
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    return helper.make_model(main, opset_imports=imports, ir_version=8)
+
+
+def branches(width: int = 4, size: int = 1024) -> ModelProto:
+    """Return `width` branches that grow and shrink again before they meet.
+
+    Run one after the other they need little; run side by side they need it all at once.
+    """
+    nodes = []
+    for i in range(width):
+        nodes.append(node("Concat", ["x"] * 8, [f"wide{i}"], axis=0))
+    for i in range(width):
+        nodes.append(node("ReduceMax", [f"wide{i}"], [f"small{i}"], axes=[0], keepdims=1))
+    nodes.append(node("Concat", [f"small{i}" for i in range(width)], ["y"], axis=0))
+    return model(graph(nodes, [tensor("x", [size, 4])], ["y"]))
+
+
+def save(proto: ModelProto, path: Path) -> Path:
+    path.write_bytes(proto.SerializeToString())
+    return path
