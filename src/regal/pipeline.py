@@ -17,7 +17,8 @@ from regal.plan.types import ModelPlan
 from regal.result import Result
 from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
-from regal.search.planner import Search, before_plan, plan_model
+from regal.search.packing import before_plan
+from regal.search.planner import Search, plan_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ def search(model: LoadedModel, options: Options) -> ModelPlan:
     """Return the plans that the chosen method finds for all entries of the model."""
     seconds = options.seconds or DEFAULT_SECONDS.get(options.method)
     meter = Meter(evaluations=options.evaluations, seconds=seconds)
+    runtime_order = backend_of(model.framework).default_order(model)
     plans = plan_model(
         model.entries,
         Search(
@@ -89,6 +91,7 @@ def search(model: LoadedModel, options: Options) -> ModelPlan:
             threads=options.threads,
             decides_all=options.method == DEFAULT_METHOD,
         ),
+        runtime_order,
     )
     return ModelPlan(
         graph_hash=model_hash(model),
