@@ -1,4 +1,4 @@
-"""Give spoiled graph and plan files to the commands for a while; exit 1 at the first finding.
+"""Give spoiled graphs, plans and buffer lists to the commands; exit 1 at the first finding.
 
     python benchmarks/fuzz_files.py [SECONDS] [FIRST_CASE]
 

@@ -177,8 +177,8 @@ void judge_solver(const OffsetRows& rows, const OffsetProblem& problem, Dice& di
   expect(again.offsets == result.offsets && again.nodes == result.nodes, "the same seed gives the same offsets");
   if (best == kNever) return;
   Placer placer(problem);
-  for (const GreedyRule rule : kGreedyRules) {
-    const std::vector<int32_t> order = greedy_order(problem, rule);
+  for (int32_t rule = 0; rule <= static_cast<int32_t>(GreedyRule::Hint); ++rule) {
+    const std::vector<int32_t> order = greedy_order(problem, static_cast<GreedyRule>(rule));
     placer.place(order, dice.one_in(2) ? FitRule::First : FitRule::Best, kNever);
     const std::vector<int64_t> offsets(placer.offsets().begin(), placer.offsets().begin() + rows.n());
     expect(is_legal(rows, offsets), "greedy placements are legal");

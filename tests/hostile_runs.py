@@ -13,6 +13,7 @@ from regal.graph.builder import GraphBuilder
 from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
 from tests.graphs import random_graph
+from tests.hostile_csv import spoiled_csv
 from tests.hostile_json import spoiled
 
 if TYPE_CHECKING:
@@ -26,11 +27,7 @@ def check_case(number: int, folder: Path) -> tuple[str, int]:
 
     An exception that leaves `main` is a finding, too: it is not caught here.
     """
-    rng = random.Random(number)
-    model, plan = _valid_files(rng.randrange(6), folder)
-    victim = rng.choice((model, plan))
-    victim.write_bytes(spoiled(json.loads(victim.read_bytes()), rng))
-    argv = _command(rng, model, plan, folder, is_plan=victim is plan)
+    argv = _prepare(random.Random(number), folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     code, out, err = run_main(argv)
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -42,11 +39,24 @@ def check_case(number: int, folder: Path) -> tuple[str, int]:
         wrong = f"exit code 2 with stdout {out!r} and stderr {err!r}"
     elif code < 2 and (err or not out):
         wrong = f"exit code {code} with stdout {out!r} and stderr {err!r}"
-    elif new - ({"out.json", "new.json"} if code < 2 else set()):
+    elif new - ({"out.json", "new.json", "out.csv"} if code < 2 else set()):
         wrong = f"exit code {code} and wrote {sorted(new)}"
     elif any(after.get(name) != data for name, data in before.items()):
         wrong = "changed an input"
     return (f"case {number}: {' '.join(argv)}: {wrong}" if wrong else ""), code
+
+
+def _prepare(rng: random.Random, folder: Path) -> list[str]:
+    """Put one spoiled file into `folder`; return a command that reads it."""
+    model, plan = _valid_files(rng.randrange(6), folder)
+    if rng.random() < 0.2:
+        table = folder / "table.csv"
+        table.write_bytes(spoiled_csv(rng))
+        more = rng.choice(([], ["--capacity", str(rng.randrange(30))], ["-o", f"{folder}/out.csv"]))
+        return ["allocate", str(table), *more]
+    victim = rng.choice((model, plan))
+    victim.write_bytes(spoiled(json.loads(victim.read_bytes()), rng))
+    return _command(rng, model, plan, folder, is_plan=victim is plan)
 
 
 def run_main(argv: list[str]) -> tuple[int, str, str]:
