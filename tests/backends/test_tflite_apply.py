@@ -157,6 +157,7 @@ def test_positions_counted_from_the_start_of_the_file_move_along(tmp_path: Path)
     model = loaded(tmp_path, bytes(data))
     file = parse_tflite(apply(model, model_plan(model)).files[""])
     assert bytes(file.buffer_data(1)) == payload
+    assert offline_offsets(file) is not None
 
 
 def test_models_with_embedded_accelerator_code_are_only_reordered(tmp_path: Path) -> None:
@@ -212,8 +213,11 @@ def test_bodies_lie_in_the_workspace_of_their_op(tmp_path: Path) -> None:
     model = loaded(tmp_path, branches())
     plan = model_plan(model, in_place=False)
     source = source_of(model)
+    (graph_plan,) = plan.plans
+    # Anywhere but at 0, so that the start of the block shows.
+    block = replace(graph_plan.workspaces[0], offset=graph_plan.arena_bytes)
+    plan = replace(plan, plans=(replace(graph_plan, workspaces={0: block}),))
     offsets = arena_offsets(source, placed_subgraphs(model, plan))
-    block = plan.plans[0].workspaces[0]
     then = offsets[5:9]
     assert all(block.offset <= o < block.offset + block.bytes for o in then)
     # IF reads c, x, z and writes i while its bodies run: none of them may lie in the block.
