@@ -22,6 +22,15 @@ MARKS = ("<!-- corpus -->", "<!-- end -->")
 # Bindings that a file cannot do without: its inputs have free dimensions besides the batch.
 BINDINGS = {
     "ort_gpt2_past.onnx": ["--dim", "seq_len=4"],
+    "ort_gpt2_past_mask_layer.onnx": [
+        *("--dim", "seq_len=2", "--dim", "past_seq_len=3", "--dim", "past_seq_len+seq_len=5"),
+    ],
+    "ort_bert_toy_optimized.onnx": ["--dim", "max_seq_len_in_batch=8"],
+    "ort_fns_candy_freedim.onnx": ["--shape", "inputImage=1,3,64,64"],
+    "ort_fp16model_loop.onnx": ["--shape", "data=1,8"],
+    "ort_gh_issue_11717.onnx": ["--dim", "y1=4"],
+    "ort_tiny_gpt2_beam_2dec.onnx": ["--dim", "sequence_length=4"],
+    "tract_bidi_lstm.onnx": ["--dim", "length=8"],
 }
 FIGURES = ("head_bytes", "heap_peak_bytes", "span_bytes")
 

@@ -18,7 +18,7 @@ from benchmarks.peer_offsets import Skipped
 
 from regal import _native
 from regal.search.methods import method_named
-from regal.search.portfolio import default_budget, regal
+from regal.search.portfolio import default_evaluations, regal
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def best_bound(case: OrderCase) -> int:
 
 
 def _default_outcome(case: OrderCase) -> Outcome:
-    budget = default_budget(case.problem.n_ops)
+    budget = Budget(evaluations=default_evaluations(case.problem.n_ops))
     return regal(case.problem, budget, seed=0, threads=1, stop_at=case.bound)
 
 

@@ -139,8 +139,9 @@ def run_offsets(arguments: argparse.Namespace) -> Iterator[Row]:
                 yield {**row, "illegal": f"boxes {clash[0]} and {clash[1]} overlap"}
             else:
                 yield {**row, "bytes": int((offsets + boxes.size).max(initial=0))}
-        if path.suffix == ".tflite" and not arguments.no_runtimes:
-            yield from ({**common, **row} for row in _measured(path))
+        if not arguments.no_runtimes:
+            measure = {".tflite": _measured, ".onnx": _planned_by_onnxsim}.get(path.suffix)
+            yield from ({**common, **row} for row in (measure(path) if measure else ()))
 
 
 def matrix(rows: list[Row]) -> str:
@@ -201,6 +202,21 @@ def _measured(path: Path) -> Iterator[Row]:
             yield {"peer": name, "bytes": run.numbers[figure]}
         else:
             yield {"peer": name, "skipped": run.error or "no figure"}
+
+
+def _planned_by_onnxsim(path: Path) -> Iterator[Row]:
+    """Yield the arena of onnxsim's plan for the file itself, with its own in-place rule."""
+    try:
+        import onnx
+        import onnxsim
+    except ImportError as error:
+        yield {"peer": "onnxsim, own", "skipped": str(error)}
+        return
+    plan = onnxsim.plan_activation_memory(onnx.load(path))
+    if plan.unplanned:
+        yield {"peer": "onnxsim, own", "skipped": f"{len(plan.unplanned)} tensors unplanned"}
+    else:
+        yield {"peer": "onnxsim, own", "bytes": plan.arena_bytes}
 
 
 def _chosen(all_of_them: dict[str, Any], only: str) -> dict[str, Any]:

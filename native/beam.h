@@ -15,4 +15,10 @@ namespace regal {
 // Cost: O(n * width * (ready ops * touches + storages)), the last term only where the beam forks.
 std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int64_t floor, Effort& effort);
 
+// The better of that and of a beam through the reversed problem (`backward`), which is tried only where
+// the first misses `floor`: where memory grows at first, as in training graphs, the end is easier.
+// What a direction that `effort` ended would have found is left out.
+std::vector<int32_t> beam_both_ways(const OrderProblem& problem, const OrderProblem& backward, int32_t width,
+                                    int64_t floor, Effort& effort);
+
 }  // namespace regal

@@ -102,7 +102,7 @@ void bind_tree(nb::module_& module) {
       [](const OffsetProblem& problem, int64_t capacity, const TreeOptions& tree, Branching branching,
          Preference preference, int64_t seed, int64_t nodes) {
         nb::gil_scoped_release unlocked;
-        return regal::search_tree(problem, capacity, tree, {branching, preference, static_cast<uint64_t>(seed)},
+        return regal::search_tree(problem, capacity, tree, {branching, preference, static_cast<uint64_t>(seed), 0.0},
                                   {nodes, 0, nullptr});
       },
       "problem"_a, "capacity"_a, "options"_a, "branching"_a, "preference"_a, "seed"_a = 0, "nodes"_a = 0,
@@ -134,6 +134,7 @@ void bind_offsets(nb::module_& module) {
       .value("WIDTH_AREA_TOTAL", GreedyRule::WidthAreaTotal)
       .value("TOTAL_AREA_WIDTH", GreedyRule::TotalAreaWidth)
       .value("TOTAL_WIDTH_AREA", GreedyRule::TotalWidthArea)
+      .value("PEAK_SIZE", GreedyRule::PeakSize)
       .value("HINT", GreedyRule::Hint);
   module.def(
       "place_greedily",

@@ -9,6 +9,7 @@
 #include "order_within.h"
 #include "reduce.h"
 #include "simulate.h"
+#include "twins.h"
 
 namespace regal {
 namespace {
@@ -30,16 +31,6 @@ void offer(Piece& piece, std::vector<int32_t> order) {
     piece.order = std::move(order);
     piece.peak = peak;
   }
-}
-
-void offer_backward(Piece& piece, std::vector<int32_t> order) {
-  std::reverse(order.begin(), order.end());
-  offer(piece, std::move(order));
-}
-
-void run_beams(Piece& piece, int32_t width, int64_t bound, Effort& effort) {
-  offer(piece, beam_order(piece.part.problem, width, bound, effort));
-  if (piece.peak > bound) offer_backward(piece, beam_order(piece.backward, width, bound, effort));
 }
 
 // Raises `bound` by the minimum cuts of the ops whose step is above it in the best known order.
@@ -69,8 +60,8 @@ Answer ask(Piece& piece, int64_t budget, int64_t& bound, int64_t most, Effort& e
       OrderWithin found = is_backward ? order_within(piece.backward, piece.part.problem, budget, share)
                                       : order_within(piece.part.problem, piece.backward, budget, share);
       effort.add(share);
-      if (found.answer == Answer::Yes && is_backward) offer_backward(piece, std::move(found.order));
-      else if (found.answer == Answer::Yes) offer(piece, std::move(found.order));
+      if (is_backward) std::reverse(found.order.begin(), found.order.end());
+      offer(piece, std::move(found.order));
       if (found.answer == Answer::No) bound = std::max(bound, std::min(found.next_budget, piece.peak));
       if (found.answer != Answer::Unknown) return found.answer;
     }
@@ -92,7 +83,7 @@ void descend(Piece& piece, int64_t& bound, int64_t most, Effort& effort) {
 // no order of the piece has a peak below it.
 int64_t close_gap(Piece& piece, int64_t bound, Effort& effort) {
   const OrderProblem& problem = piece.part.problem;
-  run_beams(piece, 8, bound, effort);
+  offer(piece, beam_both_ways(problem, piece.backward, 8, bound, effort));
   if (piece.peak > bound) {
     Effort share = effort.share(effort.left() / 8);
     bound = cut_bound(piece, bound, share);
@@ -100,8 +91,8 @@ int64_t close_gap(Piece& piece, int64_t bound, Effort& effort) {
   }
   descend(piece, bound, 64000, effort);
   if (piece.peak > bound) {
-    const int64_t width = effort.left() / 8 / std::max(problem.n_ops, 1);
-    run_beams(piece, static_cast<int32_t>(std::clamp<int64_t>(width, 8, 200)), bound, effort);
+    const int64_t width = std::clamp<int64_t>(effort.left() / 8 / problem.n_ops, 8, 200);
+    offer(piece, beam_both_ways(problem, piece.backward, static_cast<int32_t>(width), bound, effort));
     descend(piece, bound, effort.left() / 4, effort);
   }
   // It was too much. Raise the bound from below with what is left.
@@ -154,11 +145,16 @@ std::vector<Piece> pieces_above(const OrderProblem& problem, std::span<const int
 
 }  // namespace
 
-ExactOrder solve_exact(const OrderProblem& problem, std::span<const int32_t> hint, Effort& effort) {
+ExactOrder solve_exact(const OrderProblem& original, std::span<const int32_t> hint, Effort& effort) {
   ExactOrder result;
-  if (problem.n_ops == 0) return result;
+  if (original.n_ops == 0) return result;
+  const std::vector<TwinGroup> twins = find_twins(original);
+  const OrderProblem problem = with_twins_ordered(original, twins);
   result.order = topological_order(problem);
-  if (!hint.empty()) result.order.assign(hint.begin(), hint.end());
+  if (!hint.empty()) {
+    result.order.assign(hint.begin(), hint.end());
+    sort_twins(twins, result.order);
+  }
   result.lower_bound = peak_bound(problem);
   std::vector<Piece> pieces = pieces_above(problem, result.order, result.lower_bound);
   for (Piece& piece : pieces) {
@@ -175,9 +171,10 @@ ExactOrder solve_exact(const OrderProblem& problem, std::span<const int32_t> hin
     auto at = std::find_if(result.order.begin(), result.order.end(), [&](int32_t v) { return segments[v] == segment; });
     for (const int32_t v : piece.order) *at++ = piece.part.ops[v];
   }
-  LiveMemory memory(problem);
+  LiveMemory memory(original);
   result.peak_bytes = peak_of(result.order, memory);
-  if (!hint.empty() && peak_of(hint, memory) < result.peak_bytes) {
+  // Equal peaks: keep what the caller had.
+  if (!hint.empty() && peak_of(hint, memory) <= result.peak_bytes) {
     result.order.assign(hint.begin(), hint.end());
     result.peak_bytes = peak_of(hint, memory);
   }

@@ -27,6 +27,7 @@ void run_case(uint64_t number) {
   }
   judge_sets(dice);
   judge_offset_checker(dice);
+  judge_offsets(dice);
 }
 
 int run(double seconds, uint64_t first) {

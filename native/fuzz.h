@@ -66,5 +66,6 @@ void judge_sets(Dice& dice);
 void judge_searches(const OrderProblem& problem, Dice& dice);
 void judge_exact(const OrderProblem& problem, Dice& dice);
 void judge_offset_checker(Dice& dice);
+void judge_offsets(Dice& dice);
 
 }  // namespace regal::fuzz

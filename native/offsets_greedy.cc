@@ -36,7 +36,8 @@ std::vector<int64_t> most_live_of(const OffsetProblem& problem) {
   return most;
 }
 
-Keys keys_of(const OffsetProblem& problem, GreedyRule rule, int32_t b, const std::vector<int64_t>& most_live) {
+Keys keys_of(const OffsetProblem& problem, GreedyRule rule, int32_t b,
+             const std::vector<int64_t>& most_live, int64_t peak) {
   const int64_t bytes = problem.bytes[b], width = problem.width[b];
   const int64_t area = area_of(bytes, width);
   switch (rule) {
@@ -48,6 +49,7 @@ Keys keys_of(const OffsetProblem& problem, GreedyRule rule, int32_t b, const std
     case GreedyRule::WidthAreaTotal: return {width, area, most_live[b]};
     case GreedyRule::TotalAreaWidth: return {most_live[b], area, width};
     case GreedyRule::TotalWidthArea: return {most_live[b], width, area};
+    case GreedyRule::PeakSize: return {most_live[b] == peak, bytes, -b};
     case GreedyRule::Hint: break;
   }
   const int64_t hint = problem.hint[b];
@@ -58,10 +60,11 @@ Keys keys_of(const OffsetProblem& problem, GreedyRule rule, int32_t b, const std
 
 std::vector<int32_t> greedy_order(const OffsetProblem& problem, GreedyRule rule) {
   const std::vector<int64_t> most_live = most_live_of(problem);
+  const int64_t peak = most_live.empty() ? 0 : *std::max_element(most_live.begin(), most_live.end());
   std::vector<Keys> keys(problem.n);
   std::vector<int32_t> order;
   for (int32_t b = 0; b < problem.n; ++b) {
-    keys[b] = keys_of(problem, rule, b, most_live);
+    keys[b] = keys_of(problem, rule, b, most_live, peak);
     if (problem.fixed[b] == kFree) order.push_back(b);
   }
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {

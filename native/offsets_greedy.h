@@ -15,13 +15,9 @@ enum class GreedyRule {
   WidthAreaTotal,  // minimalloc's WAT; the others are permutations of the same keys
   TotalAreaWidth,
   TotalWidthArea,
+  PeakSize,  // what is live at the fullest section first, then largest first
   Hint,  // lowest hint first, buffers without a hint last
 };
-
-inline constexpr std::array kGreedyRules = {
-    GreedyRule::Size,           GreedyRule::SizeLaterFirst, GreedyRule::Area,
-    GreedyRule::Lifetime,       GreedyRule::Start,          GreedyRule::WidthAreaTotal,
-    GreedyRule::TotalAreaWidth, GreedyRule::TotalWidthArea, GreedyRule::Hint};
 
 // The buffers without a fixed offset, sorted by the rule.
 std::vector<int32_t> greedy_order(const OffsetProblem& problem, GreedyRule rule);

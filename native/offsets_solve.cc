@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 
 #include "offsets_greedy.h"
@@ -15,14 +16,20 @@ namespace {
 constexpr int32_t kLargestTree = 8192;
 constexpr int64_t kAnyEnd = std::numeric_limits<int64_t>::max();
 
+constexpr int64_t kImproveRounds = 20;  // before the tree, which is better where it fits
+
 constexpr TreeStrategy kStrategies[] = {
-    {Branching::Lowest, Preference::WidthAreaTotal, 0},
-    {Branching::FewestChoices, Preference::WidthAreaTotal, 0},
-    {Branching::Lowest, Preference::TotalAreaWidth, 0},
-    {Branching::FewestChoices, Preference::TotalAreaWidth, 0},
-    {Branching::Lowest, Preference::TotalWidthArea, 0},
-    {Branching::FewestChoices, Preference::SizeWidth, 0},
+    {Branching::Lowest, Preference::WidthAreaTotal, 0, 0.0},
+    {Branching::FewestChoices, Preference::WidthAreaTotal, 0, 0.0},
+    {Branching::Lowest, Preference::TotalAreaWidth, 0, 0.0},
+    {Branching::FewestChoices, Preference::TotalAreaWidth, 0, 0.0},
+    {Branching::Lowest, Preference::TotalWidthArea, 0, 0.0},
+    {Branching::FewestChoices, Preference::SizeWidth, 0, 0.0},
 };
+constexpr double kNoises[] = {0.05, 0.2, 0.5};
+// A restart that has not fitted after this many nodes per buffer rarely does (measured on
+// minimalloc's D and J: 1 in 20 fits within it, and few more within ten times as many).
+constexpr int64_t kRestartNodes = 40;
 
 class Budget {
  public:
@@ -52,24 +59,29 @@ class Budget {
   double start_;
 };
 
-// Decides one capacity with all strategies in turn, each time with twice the nodes.
+// Decides one capacity: all strategies in turn, then as many nodes in short noisy restarts, and
+// all again with twice the nodes each.
 class Decider {
  public:
-  Decider(const OffsetProblem& problem, const TreeOptions& options) : problem_(problem), tree_(problem, options) {}
+  Decider(const OffsetProblem& problem, const TreeOptions& options, uint64_t seed, Budget& budget)
+      : problem_(problem), tree_(problem, options), budget_(budget), seed_(seed << 32) {}
 
-  // Spends about `nodes`; a later call with the same capacity goes on with more per strategy.
-  TreeVerdict decide(int64_t capacity, int64_t nodes, uint64_t seed, Budget& budget) {
+  // Spends about `nodes`.
+  TreeVerdict decide(int64_t capacity, int64_t nodes) {
+    const int64_t restart_nodes = kRestartNodes * problem_.n;
     int64_t spent = 0;
-    int64_t limit = 2 * problem_.n;
-    for (; spent < nodes; limit *= 2) {
-      for (TreeStrategy strategy : kStrategies) {
-        strategy.seed = seed;
-        if (budget.is_spent()) return TreeVerdict::Stopped;
-        int64_t used = 0;
-        const TreeVerdict verdict = tree_.search(capacity, strategy, budget.share(limit), used);
-        budget.used += used;
-        spent += used;
-        if (verdict != TreeVerdict::Stopped) return verdict;
+    for (int64_t limit = 2 * problem_.n; spent < nodes; limit *= 2) {
+      const int64_t before = spent;
+      for (const TreeStrategy& strategy : kStrategies) {
+        const TreeVerdict verdict = run(capacity, strategy, limit, spent);
+        if (verdict != TreeVerdict::Stopped || budget_.is_spent()) return verdict;
+      }
+      for (const int64_t end = spent + (spent - before); spent < std::min(end, nodes);) {
+        TreeStrategy strategy = kStrategies[n_restarts_ % std::size(kStrategies)];
+        strategy.noise = kNoises[n_restarts_ % std::size(kNoises)];
+        strategy.seed = seed_ + ++n_restarts_;
+        const TreeVerdict verdict = run(capacity, strategy, std::min(limit, restart_nodes), spent);
+        if (verdict != TreeVerdict::Stopped || budget_.is_spent()) return verdict;
       }
     }
     return TreeVerdict::Stopped;
@@ -78,8 +90,19 @@ class Decider {
   const std::vector<int64_t>& offsets() const { return tree_.offsets(); }
 
  private:
+  TreeVerdict run(int64_t capacity, const TreeStrategy& strategy, int64_t limit, int64_t& spent) {
+    int64_t used = 0;
+    const TreeVerdict verdict = tree_.search(capacity, strategy, budget_.share(limit), used);
+    budget_.used += used;
+    spent += used;
+    return verdict;
+  }
+
   const OffsetProblem& problem_;
   OffsetTree tree_;
+  Budget& budget_;
+  uint64_t seed_;
+  uint64_t n_restarts_ = 0;
 };
 
 void keep(const OffsetProblem& problem, const std::vector<int64_t>& offsets, OffsetResult& result) {
@@ -103,26 +126,26 @@ OffsetResult facts_of(const OffsetProblem& problem) {
   return result;
 }
 
-// Lowers the arena step by step: first straight to the bound, which most graphs reach; then in
-// between, since a far too low capacity is as hard to refute as a far too high one is useless.
+// Lowers the arena: first straight to the bound, which most graphs reach, with half of the budget;
+// then by bisection, since a far too low capacity is as hard to refute as a high one is useless.
 void minimize(const OffsetProblem& problem, const OffsetOptions& options, Budget& budget, OffsetResult& result) {
-  Decider decider(problem, options.tree);
-  int64_t nodes = std::max<int64_t>(24 * problem.n, 1000);
+  Decider decider(problem, options.tree, options.seed, budget);
+  int64_t nodes = options.limits.nodes > 0 ? (options.limits.nodes - budget.used) / 2 : 400 * problem.n;
   int64_t target = result.lower_bound;
   while (result.arena_bytes > result.lower_bound && !budget.is_spent()) {
-    const TreeVerdict verdict = decider.decide(target, nodes, options.seed, budget);
+    const TreeVerdict verdict = decider.decide(target, nodes);
     if (verdict == TreeVerdict::Fits) keep(problem, decider.offsets(), result);
     if (verdict == TreeVerdict::Infeasible) result.lower_bound = target + problem.unit;
-    const int64_t lowest = verdict == TreeVerdict::Stopped ? target : result.lower_bound;
-    const int64_t steps = (result.arena_bytes - lowest) / problem.unit;
+    // Below `undecided` the tree gave up, with the nodes that it has now.
+    const int64_t undecided = verdict == TreeVerdict::Stopped ? target : result.lower_bound - problem.unit;
+    const int64_t steps = (result.arena_bytes - undecided) / problem.unit;
     if (verdict == TreeVerdict::Stopped && steps <= 1) {
-      nodes *= 4;
+      nodes *= 2;
       target = result.lower_bound;
-    } else {
-      target = std::min(lowest + std::max<int64_t>(steps / 2, 0) * problem.unit,
-                        result.arena_bytes - problem.unit);
-      target = std::max(target, result.lower_bound);
+      continue;
     }
+    if (verdict == TreeVerdict::Stopped) nodes = std::min(nodes, 100 * int64_t{problem.n});
+    target = std::max(undecided + std::max<int64_t>(steps / 2, 1) * problem.unit, result.lower_bound);
   }
 }
 
@@ -164,25 +187,20 @@ OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& op
   const int64_t target = has_capacity ? options.capacity : problem.lower_bound;
   const auto is_done = [&] { return !result.offsets.empty() && result.arena_bytes <= target; };
 
-  Improver improver(problem, options.seed);
-  improver.start(target, [&](int64_t cost) {
+  Improver improver(problem, options.seed, target, [&](int64_t cost) {
     budget.used += cost;
     return budget.is_spent();
   });
-  keep(problem, improver.best(), result);
+  improver.start();
   const bool has_tree = problem.n <= kLargestTree;
-  if (!is_done()) {
-    const int64_t rounds = has_tree ? 50 : std::numeric_limits<int64_t>::max();
-    improver.improve(target, rounds, [&](int64_t cost) {
-      budget.used += cost;
-      return budget.is_spent();
-    });
-    keep(problem, improver.best(), result);
+  if (!improver.is_done() && !budget.is_spent()) {
+    improver.improve(has_tree ? kImproveRounds : std::numeric_limits<int64_t>::max());
   }
+  keep(problem, improver.best(), result);
   if (!is_done() && has_tree) {
     if (has_capacity) {
-      Decider decider(problem, options.tree);
-      const TreeVerdict verdict = decider.decide(options.capacity, kAnyEnd, options.seed, budget);
+      Decider decider(problem, options.tree, options.seed, budget);
+      const TreeVerdict verdict = decider.decide(options.capacity, kAnyEnd);
       if (verdict == TreeVerdict::Fits) keep(problem, decider.offsets(), result);
       if (verdict == TreeVerdict::Infeasible) result.status = OffsetStatus::Infeasible;
     } else {

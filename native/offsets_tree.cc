@@ -100,7 +100,14 @@ void OffsetTree::rank_part(int32_t begin, int32_t end) {
     for (const SectionRun run : problem_.runs_of(b)) {
       for (int32_t s = run.begin; s < run.end; ++s) total = std::max(total, sections_[s].total);
     }
-    const int64_t width = problem_.width[b], bytes = bytes_[b], area = area_of(bytes, width);
+    int64_t width = problem_.width[b];
+    const int64_t bytes = bytes_[b];
+    int64_t area = area_of(bytes, width);
+    if (strategy_.noise > 0) {
+      total = stretched(total, 3 * b);
+      width = stretched(width, 3 * b + 1);
+      area = stretched(area, 3 * b + 2);
+    }
     switch (strategy_.preference) {
       case Preference::WidthAreaTotal: items.push_back({{width, area, total}, b}); break;
       case Preference::TotalAreaWidth: items.push_back({{total, area, width}, b}); break;
@@ -115,6 +122,11 @@ void OffsetTree::rank_part(int32_t begin, int32_t end) {
     return x.keys != y.keys ? x.keys > y.keys : x.buffer < y.buffer;
   });
   for (size_t i = 0; i < items.size(); ++i) rank_[items[i].buffer] = static_cast<int32_t>(i);
+}
+
+int64_t OffsetTree::stretched(int64_t key, int64_t stream) const {
+  const uint64_t draw = mixed(strategy_.seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(stream)) >> 40;
+  return key + static_cast<int64_t>(static_cast<double>(key) * strategy_.noise * static_cast<double>(draw) * 0x1.0p-24);
 }
 
 bool OffsetTree::comes_before(int32_t a, int32_t b) const {

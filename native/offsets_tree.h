@@ -21,6 +21,7 @@ struct TreeStrategy {
   Branching branching = Branching::Lowest;
   Preference preference = Preference::WidthAreaTotal;
   uint64_t seed = 0;
+  double noise = 0;  // each key is stretched by up to this share, at random by seed
 };
 
 // Complete search for offsets below `capacity`.
@@ -77,6 +78,7 @@ class OffsetTree {
   int32_t lowest_in(int32_t begin, int32_t end) const;
   int32_t lowest_of_scarce_section(int32_t begin, int32_t end) const;
   int32_t decidable_below(int32_t buffer) const;
+  int64_t stretched(int64_t key, int64_t stream) const;
   bool comes_before(int32_t a, int32_t b) const;
   bool place(int32_t buffer);
   void unplace(int32_t buffer);

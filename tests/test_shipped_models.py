@@ -79,9 +79,7 @@ def test_tflm_gives_nearly_the_float_outputs_on_inputs_never_seen(
 
 
 @pytest.mark.parametrize("name", WITH_ONNX)
-def test_onnx_runtime_gives_the_float_outputs(
-    name: str, fitted: dict[str, FittedNetwork]
-) -> None:
+def test_onnx_runtime_gives_the_float_outputs(name: str, fitted: dict[str, FittedNetwork]) -> None:
     pictures = sample_inputs(fitted[name].network, OTHER_SEED)[:, :3]
     want = run(fitted[name], pictures)[0]
     session = import_module("onnxruntime").InferenceSession(FOLDER / f"{name}.onnx")
@@ -158,16 +156,12 @@ def test_a_written_file_is_read_back_by_the_public_schema() -> None:
             TfliteTensor(name="y", shape=(1, 3), dtype="float32"),
         ),
         operators=(
-            TfliteOperator(
-                kind="SOFTMAX", inputs=(0,), outputs=(1,), options={"beta": 2.0}
-            ),
+            TfliteOperator(kind="SOFTMAX", inputs=(0,), outputs=(1,), options={"beta": 2.0}),
         ),
         inputs=(0,),
         outputs=(1,),
     )
-    model = TfliteModel(
-        subgraphs=(graph,), buffers=(b"", b"note"), metadata=(("about", 1),)
-    )
+    model = TfliteModel(subgraphs=(graph,), buffers=(b"", b"note"), metadata=(("about", 1),))
     data = write_tflite(model)
     read = schema.ModelT.InitFromPackedBuf(data, 0)
     assert data[4:8] == b"TFL3"
@@ -179,9 +173,7 @@ def test_a_written_file_is_read_back_by_the_public_schema() -> None:
 
 def test_an_option_that_the_operator_does_not_have_is_refused() -> None:
     operator = TfliteOperator(kind="RELU", inputs=(), outputs=(), options={"beta": 1})
-    graph = TfliteSubgraph(
-        name="main", tensors=(), operators=(operator,), inputs=(), outputs=()
-    )
+    graph = TfliteSubgraph(name="main", tensors=(), operators=(operator,), inputs=(), outputs=())
     with pytest.raises(KeyError, match="beta"):
         write_tflite(TfliteModel(subgraphs=(graph,), buffers=(b"",)))
 

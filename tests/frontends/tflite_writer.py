@@ -89,7 +89,8 @@ def variable_options(name: str) -> Options:
 
 def write_tflite(model: M) -> bytes:
     """Return the bytes of a .tflite file."""
-    b = flatbuffers.Builder(1024)
+    make: Any = flatbuffers.Builder
+    b = make(1024)
     buffers: list[bytes] = [b""]
     codes: list[tuple[str, str]] = []
     subgraphs = [_subgraph(b, g, buffers, codes) for g in model.subgraphs]
@@ -128,10 +129,8 @@ def write_tflite(model: M) -> bytes:
         code_tables.append(_table(b, 4, code_rows))
     buffer_tables = []
     for data in buffers:
-        rows = []
-        if data:
-            rows.append((0, "offset", _bytes(b, data)))
-        buffer_tables.append(_table(b, 3, rows))
+        buffer_rows = [(0, "offset", _bytes(b, data))] if data else []
+        buffer_tables.append(_table(b, 3, buffer_rows))
     description = b.CreateString(model.description)
     fields = [
         (1, "offset", _vector(b, code_tables)),
@@ -148,9 +147,7 @@ def write_tflite(model: M) -> bytes:
     return bytes(b.Output())
 
 
-def _subgraph(
-    b: flatbuffers.Builder, g: G, buffers: list[bytes], codes: list[tuple[str, str]]
-) -> int:
+def _subgraph(b: Any, g: G, buffers: list[bytes], codes: list[tuple[str, str]]) -> int:
     index_of = {t.name: i for i, t in enumerate(g.tensors)} | {"": -1}
     tensors = [_tensor(b, t, buffers) for t in g.tensors]
     operators = []
@@ -185,7 +182,7 @@ def _subgraph(
     )
 
 
-def _tensor(b: flatbuffers.Builder, t: T, buffers: list[bytes]) -> int:
+def _tensor(b: Any, t: T, buffers: list[bytes]) -> int:
     buffer = t.buffer or 0
     if t.data:
         buffers.append(t.data)
@@ -210,7 +207,7 @@ def _tensor(b: flatbuffers.Builder, t: T, buffers: list[bytes]) -> int:
     return _table(b, 8, rows)
 
 
-def _table(b: flatbuffers.Builder, n_fields: int, rows: Sequence[tuple[int, str, Any]]) -> int:
+def _table(b: Any, n_fields: int, rows: Sequence[tuple[int, str, Any]]) -> int:
     put: dict[str, Callable[[int, Any, Any], None]] = {
         "offset": b.PrependUOffsetTRelativeSlot,
         "u32": b.PrependUint32Slot,
@@ -224,21 +221,21 @@ def _table(b: flatbuffers.Builder, n_fields: int, rows: Sequence[tuple[int, str,
     return int(b.EndObject())
 
 
-def _vector(b: flatbuffers.Builder, offsets: Sequence[int]) -> int:
+def _vector(b: Any, offsets: Sequence[int]) -> int:
     b.StartVector(4, len(offsets), 4)
     for offset in reversed(offsets):
         b.PrependUOffsetTRelative(offset)
     return int(b.EndVector())
 
 
-def _integers(b: flatbuffers.Builder, numbers: Sequence[int]) -> int:
+def _integers(b: Any, numbers: Sequence[int]) -> int:
     b.StartVector(4, len(numbers), 4)
     for number in reversed(numbers):
         b.PrependInt32(number)
     return int(b.EndVector())
 
 
-def _bytes(b: flatbuffers.Builder, data: bytes) -> int:
+def _bytes(b: Any, data: bytes) -> int:
     b.StartVector(1, len(data), 16)
     b.head = b.head - len(data)
     b.Bytes[b.head : b.head + len(data)] = data

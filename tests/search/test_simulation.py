@@ -37,6 +37,20 @@ def test_an_in_place_op_counts_its_two_storages_once_where_the_input_dies() -> N
     assert peak([0, 1, 2]) == 21
 
 
+def test_at_most_64_pairs_of_one_op_happen() -> None:
+    # 66 tensors of a byte become 66 others in one op: 132 bytes, less 64 that are shared.
+    problem = build(
+        edges=[(v, 66) for v in range(66)],
+        touches=[*([v] for v in range(66)), list(range(132))],
+        bytes_of=[1] * 132,
+        outputs=list(range(66, 132)),
+        in_place=[(66, v, 66 + v) for v in range(66)],
+    )
+    order = np.arange(67, dtype=np.int64)
+    assert _native.peak_of(problem.native, order) == 132 - 64
+    assert _native.simulate(problem.native, order).peak_bytes == 132 - 64
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_every_order_of_a_tiny_problem_has_the_peak_that_sets_give(block: int) -> None:
     for seed in range(block * 150, (block + 1) * 150):

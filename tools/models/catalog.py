@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx
 
 from tools.models.fit import FittedNetwork, fit
 from tools.models.nasnet import nasnet
@@ -54,8 +56,9 @@ def model_files() -> dict[str, bytes]:
         order = as_written(network) if network.variables else converter_order(network)
         files[f"{name}_int8.tflite"] = write_tflite(quantize(fitted, order))
         if entry.onnx:
-            model = write_onnx(fitted, as_written(network))
-            files[f"{name}.onnx"] = model.SerializeToString(deterministic=True)
+            stream = io.BytesIO()
+            onnx.save_model(write_onnx(fitted, as_written(network)), stream)
+            files[f"{name}.onnx"] = stream.getvalue()
     return files
 
 

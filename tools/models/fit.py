@@ -72,9 +72,7 @@ def run(fitted: FittedNetwork, inputs: Array) -> Array:
     return np.stack(outputs)
 
 
-def evaluate_node(
-    node: Node, args: list[Array], weight: tuple[Array, Array]
-) -> list[Array]:
+def evaluate_node(node: Node, args: list[Array], weight: tuple[Array, Array]) -> list[Array]:
     """Return what the node makes of its arguments, before a fused ReLU.
 
     `weight` is the weight and bias of nodes that have them; others ignore it.
@@ -183,9 +181,7 @@ def _zero_states(network: Network, batch: int) -> dict[str, Array]:
     return {name: np.zeros((batch, *shape)) for name, shape in network.variables.items()}
 
 
-def _measure(
-    network: Network, inputs: Array, weights: Weights
-) -> dict[str, tuple[float, float]]:
+def _measure(network: Network, inputs: Array, weights: Weights) -> dict[str, tuple[float, float]]:
     states = _zero_states(network, inputs.shape[1])
     low: dict[str, float] = {}
     high: dict[str, float] = {}

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from tools.models.network import Builder, Network
 
 
-def nasnet(
-    size: int = 32, filters: int = 12, repeats: int = 2, classes: int = 10
-) -> Network:
+def nasnet(size: int = 32, filters: int = 12, repeats: int = 2, classes: int = 10) -> Network:
     """Return stem, then three groups of `repeats` normal cells, reductions between them."""
     builder = Builder(name="nasnet_a_mobile", input_shape=(size, size, 3))
     cells = _Cells(builder)
@@ -48,9 +46,7 @@ class _Cells:
         # too, and gives it one behind all others.
         return f"activation_{number}" if number else "activation_first"
 
-    def separable(
-        self, name: str, x: str, filters: int, kernel: int, stride: int = 1
-    ) -> str:
+    def separable(self, name: str, x: str, filters: int, kernel: int, stride: int = 1) -> str:
         """Return ReLU, separable convolution, ReLU, separable convolution."""
         b = self.builder
         x = self.relu(x)

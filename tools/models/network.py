@@ -123,9 +123,7 @@ class Builder:
     def add(self, name: str, a: str, b: str, *, relu: bool = False) -> str:
         """Add the sum of two values of one shape."""
         if self.shapes[a] != self.shapes[b]:
-            raise ValueError(
-                f"{name}: {a} {self.shapes[a]} and {b} {self.shapes[b]} differ"
-            )
+            raise ValueError(f"{name}: {a} {self.shapes[a]} and {b} {self.shapes[b]} differ")
         node = Node(kind="add", name=name, inputs=(a, b), outputs=(name,), relu=relu)
         return self._add(node, self.shapes[a])
 
@@ -133,27 +131,21 @@ class Builder:
         """Add a concatenation; `axis` counts the batch as 0."""
         shape = list(self.shapes[parts[0]])
         shape[axis - 1] = sum(self.shapes[part][axis - 1] for part in parts)
-        node = Node(
-            kind="concat", name=name, inputs=tuple(parts), outputs=(name,), axis=axis
-        )
+        node = Node(kind="concat", name=name, inputs=tuple(parts), outputs=(name,), axis=axis)
         return self._add(node, tuple(shape))
 
     def split(self, name: str, x: str, parts: int) -> tuple[str, ...]:
         """Add a split of the channels into equal parts."""
         height, width, channels = self.shapes[x]
         outputs = tuple(f"{name}_{index}" for index in range(parts))
-        self.nodes.append(
-            Node(kind="split", name=name, inputs=(x,), outputs=outputs, axis=3)
-        )
+        self.nodes.append(Node(kind="split", name=name, inputs=(x,), outputs=outputs, axis=3))
         for output in outputs:
             self.shapes[output] = (height, width, channels // parts)
         return outputs
 
     def slice(self, name: str, x: str, begin: Shape, end: Shape) -> str:
         """Add the part [begin, end) of a value; without the batch axis."""
-        node = Node(
-            kind="slice", name=name, inputs=(x,), outputs=(name,), begin=begin, end=end
-        )
+        node = Node(kind="slice", name=name, inputs=(x,), outputs=(name,), begin=begin, end=end)
         return self._add(node, tuple(b - a for a, b in zip(begin, end, strict=True)))
 
     def pad(self, name: str, x: str, before: int, after: int) -> str:
@@ -174,9 +166,7 @@ class Builder:
 
     def unary(self, kind: str, name: str, x: str) -> str:
         """Add a "relu", "softmax" or "logistic"."""
-        return self._add(
-            Node(kind=kind, name=name, inputs=(x,), outputs=(name,)), self.shapes[x]
-        )
+        return self._add(Node(kind=kind, name=name, inputs=(x,), outputs=(name,)), self.shapes[x])
 
     def mean(self, name: str, x: str) -> str:
         """Add the mean over rows and columns."""
@@ -185,9 +175,7 @@ class Builder:
 
     def reshape(self, name: str, x: str, shape: Shape) -> str:
         """Add a change of shape."""
-        return self._add(
-            Node(kind="reshape", name=name, inputs=(x,), outputs=(name,)), shape
-        )
+        return self._add(Node(kind="reshape", name=name, inputs=(x,), outputs=(name,)), shape)
 
     def dense(self, name: str, x: str, units: int) -> str:
         """Add a fully connected layer whose outputs are normalized."""

@@ -305,9 +305,7 @@ def _initialization(main: _Graph) -> TfliteSubgraph:
     for name, shape in main.fitted.network.variables.items():
         graph.handle(name)
         quantization = main.scales[name]
-        zero = TfliteTensor(
-            name=f"{name}/zero", shape=(1, *shape), quantization=quantization
-        )
+        zero = TfliteTensor(name=f"{name}/zero", shape=(1, *shape), quantization=quantization)
         index = graph.constant(zero, np.full(shape, quantization.zero_points[0]))
         pair = (graph.tensors_of[name], index)
         graph.operators.append(_operator("ASSIGN_VARIABLE", pair, ()))

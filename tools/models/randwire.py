@@ -53,9 +53,7 @@ def randwire(
     return builder.build(builder.unary("softmax", "probabilities", logits))
 
 
-def _stage(
-    builder: Builder, name: str, x: str, filters: int, edges: list[tuple[int, int]]
-) -> str:
+def _stage(builder: Builder, name: str, x: str, filters: int, edges: list[tuple[int, int]]) -> str:
     nodes = max(high for _, high in edges) + 1
     sources: list[list[int]] = [[] for _ in range(nodes)]
     for low, high in edges:

@@ -117,9 +117,7 @@ _SLICE = (
 OPERATORS = {
     "ADD": _OperatorForm(0, 2, 11, (("activation", "int8", 0),)),
     "AVERAGE_POOL_2D": _OperatorForm(1, 2, 5, _POOL),
-    "CONCATENATION": _OperatorForm(
-        2, 2, 10, (("axis", "int32", 0), ("activation", "int8", 0))
-    ),
+    "CONCATENATION": _OperatorForm(2, 2, 10, (("axis", "int32", 0), ("activation", "int8", 0))),
     "CONV_2D": _OperatorForm(3, 3, 1, _CONV),
     "DEPTHWISE_CONV_2D": _OperatorForm(4, 3, 2, _DEPTHWISE),
     "FULLY_CONNECTED": _OperatorForm(9, 4, 8, (("activation", "int8", 0),)),
@@ -225,9 +223,7 @@ def _write_tensor(builder: Builder, tensor: TfliteTensor) -> int:
     name = builder.CreateString(tensor.name)
     shape = _int32s(builder, tensor.shape)
     signature = _int32s(builder, tensor.shape_signature) if tensor.shape_signature else 0
-    quantization = (
-        _write_quantization(builder, tensor.quantization) if tensor.quantization else 0
-    )
+    quantization = _write_quantization(builder, tensor.quantization) if tensor.quantization else 0
     builder.StartObject(11)
     builder.PrependUOffsetTRelativeSlot(0, shape, 0)
     builder.PrependInt8Slot(1, DTYPES[tensor.dtype], 0)
@@ -267,9 +263,7 @@ def _write_options(
     return int(builder.EndObject())
 
 
-def _write_operator(
-    builder: Builder, operator: TfliteOperator, kinds: Sequence[str]
-) -> int:
+def _write_operator(builder: Builder, operator: TfliteOperator, kinds: Sequence[str]) -> int:
     form = OPERATORS[operator.kind]
     unknown = set(operator.options) - {name for name, _, _ in form.slots}
     if unknown:
@@ -290,9 +284,7 @@ def _write_operator(
 def _write_subgraph(builder: Builder, graph: TfliteSubgraph, kinds: Sequence[str]) -> int:
     name = builder.CreateString(graph.name)
     tensors = _tables(builder, graph.tensors, _write_tensor)
-    operators = _tables(
-        builder, graph.operators, lambda b, op: _write_operator(b, op, kinds)
-    )
+    operators = _tables(builder, graph.operators, lambda b, op: _write_operator(b, op, kinds))
     inputs = _int32s(builder, graph.inputs)
     outputs = _int32s(builder, graph.outputs)
     builder.StartObject(5)

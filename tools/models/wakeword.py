@@ -69,7 +69,5 @@ def _mixed(builder: Builder, name: str, x: str, kernels: tuple[int, ...]) -> str
             corner = (length - kernel, 0, 0)
             end = (length, 1, channels // len(kernels))
             part = builder.slice(f"{name}_keep{kernel}", part, corner, end)
-        made.append(
-            builder.depthwise(f"{name}_dw{kernel}", part, (kernel, 1), padding="valid")
-        )
+        made.append(builder.depthwise(f"{name}_dw{kernel}", part, (kernel, 1), padding="valid"))
     return builder.concat(f"{name}_concat", made)

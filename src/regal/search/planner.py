@@ -104,7 +104,6 @@ def _plan_with_choices(
     is_last: bool,
 ) -> Plan:
     """Return the best plan over some sets of sub-buffers: all, none, then op by op."""
-    bound = _bound_of_all_choices(graph, bodies, search)
     tried: dict[frozenset[SubBuffer], Plan] = {}
 
     def plan_of(wanted: Iterable[SubBuffer], is_last: bool = False) -> Plan:
@@ -112,11 +111,11 @@ def _plan_with_choices(
         key = frozenset(chosen)
         if key not in tried or is_last:
             plan = _plan_variant(graph, chosen, bodies, search, is_last=is_last)
-            plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
             tried[key] = min(tried.get(key, plan), plan, key=_cost)
         return tried[key]
 
     best = min(plan_of(choices), plan_of(()), key=_cost)
+    bound = _bound_of_all_choices(graph, bodies, search)
     groups = _choices_by_op(graph, choices)
     if len(groups) * len(graph.ops) <= MOST_TOGGLE_STEPS:
         for group in groups:
@@ -127,7 +126,8 @@ def _plan_with_choices(
             best = min(best, plan_of(c for c in choices if c in toggled), key=_cost)
     if is_last and search.meter.is_limited and best.peak_bytes > bound:
         best = min(best, plan_of(best.sub_buffers, is_last=True), key=_cost)
-    return best
+    # The bound of a variant says nothing about the others.
+    return replace(best, peak_bound=min(bound, best.peak_bytes))
 
 
 def _plan_variant(
