@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def planned(graph: Graph, evaluations: int = 300) -> Plan:
     """Return the plan of the default method, after judging it."""
     search = Search(method=method_named("regal"), meter=Meter(evaluations=evaluations))
-    plan = plan_graph(graph, search, is_last=True)
+    plan = plan_graph(graph, search, None, is_last=True)
     require_no_clobber(graph, plan)
     return plan
 
