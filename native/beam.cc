@@ -10,14 +10,25 @@
 namespace regal {
 namespace {
 
+// An op that can run, and what its step would add to the live bytes.
+struct Ready {
+  int32_t op;
+  int64_t during;
+  int64_t after;
+};
+
 struct State {
   explicit State(const OrderProblem& problem)
       : memory(problem), is_done((static_cast<size_t>(problem.n_ops) + 63) / 64) {}
   bool has(int32_t op) const { return is_done[op / 64] >> (op % 64) & 1; }
+  Ready ready_of(int32_t op) const {
+    const auto [during, after] = memory.effect_of(op);
+    return {op, during - memory.live_bytes(), after - memory.live_bytes()};
+  }
 
   LiveMemory memory;
   std::vector<uint64_t> is_done;
-  std::vector<int32_t> ready;
+  std::vector<Ready> ready;
   uint64_t hash = 0;
   int64_t peak = 0;
   int32_t trail = -1;  // the last entry of the trail that led here
@@ -39,28 +50,54 @@ struct Trail {
   int32_t op;
 };
 
-void run(const OrderProblem& problem, const Child& child, State& state) {
-  state.memory.run(child.op);
-  state.is_done[child.op / 64] |= uint64_t{1} << (child.op % 64);
-  state.hash = child.hash;
-  state.peak = child.peak;
-  *std::find(state.ready.begin(), state.ready.end(), child.op) = state.ready.back();
-  state.ready.pop_back();
-  for (const int32_t w : problem.successors[child.op]) {
-    const auto before = problem.predecessors[w];
-    if (std::all_of(before.begin(), before.end(), [&](int32_t u) { return state.has(u); })) {
-      state.ready.push_back(w);
+// Runs ops in states. A step of another op costs something else afterwards only if a storage that both
+// touch has just begun, or is now down to its last toucher.
+class Runner {
+ public:
+  explicit Runner(const OrderProblem& problem) : problem_(problem), changed_(problem.n_ops, 0) {}
+
+  void run(const Child& child, State& state) {
+    ++round_;
+    for (const int32_t s : problem_.touched[child.op]) {
+      const auto row = problem_.touchers[s];
+      const int32_t left = state.memory.touchers_left(s);
+      if (left != static_cast<int32_t>(row.size()) && left != 2) continue;
+      for (const int32_t v : row) changed_[v] = round_;
+    }
+    state.memory.run(child.op);
+    state.is_done[child.op / 64] |= uint64_t{1} << (child.op % 64);
+    state.hash = child.hash;
+    state.peak = child.peak;
+    const auto at = std::find_if(state.ready.begin(), state.ready.end(),
+                                 [&](const Ready& ready) { return ready.op == child.op; });
+    *at = state.ready.back();
+    state.ready.pop_back();
+    for (Ready& ready : state.ready) {
+      if (changed_[ready.op] == round_) ready = state.ready_of(ready.op);
+    }
+    for (const int32_t w : problem_.successors[child.op]) {
+      const auto before = problem_.predecessors[w];
+      if (std::all_of(before.begin(), before.end(), [&](int32_t u) { return state.has(u); })) {
+        state.ready.push_back(state.ready_of(w));
+      }
     }
   }
-}
+
+ private:
+  const OrderProblem& problem_;
+  std::vector<int64_t> changed_;  // op -> the round in which its step changed last
+  int64_t round_ = 0;
+};
 
 // All children of a state, or the one that is forced.
 void expand(const State& state, int32_t parent, std::vector<Child>& children) {
   const size_t first = children.size();
-  for (const int32_t v : state.ready) {
-    const auto [during, after] = state.memory.effect_of(v);
-    const Child child{std::max(state.peak, during), after, during, parent, v, state.hash ^ zobrist(v)};
-    if (after <= state.memory.live_bytes() && during <= state.peak) {
+  const int64_t live = state.memory.live_bytes();
+  for (const Ready& ready : state.ready) {
+    const int64_t during = live + ready.during;
+    const Child child{std::max(state.peak, during), live + ready.after, during, parent, ready.op,
+                      state.hash ^ zobrist(ready.op)};
+    if (ready.after <= 0 && during <= state.peak) {
       children.resize(first, child);
       children.push_back(child);
       return;
@@ -92,11 +129,12 @@ std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int6
   std::vector<State> states(1, State(problem)), next;
   states[0].peak = floor;
   for (int32_t v = 0; v < problem.n_ops; ++v) {
-    if (problem.predecessors[v].empty()) states[0].ready.push_back(v);
+    if (problem.predecessors[v].empty()) states[0].ready.push_back(states[0].ready_of(v));
   }
   std::vector<Trail> trail;
   std::vector<Child> children;
   std::vector<int32_t> uses;
+  Runner runner(problem);
   for (int32_t step = 0; step < problem.n_ops; ++step) {
     children.clear();
     for (size_t i = 0; i < states.size(); ++i) expand(states[i], static_cast<int32_t>(i), children);
@@ -105,12 +143,12 @@ std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int6
     for (const Child& child : children) ++uses[child.parent];
     next.clear();
     for (const Child& child : children) {
-      if (!effort.spend()) return {};
+      if (!effort.spend(Effort::units(static_cast<int64_t>(states[child.parent].ready.size())))) return {};
       // The last child of a state takes it over: most states have one child, and copies are dear.
       State& parent = states[child.parent];
       if (--uses[child.parent] == 0) next.push_back(std::move(parent));
       else next.push_back(parent);
-      run(problem, child, next.back());
+      runner.run(child, next.back());
       trail.push_back({next.back().trail, child.op});
       next.back().trail = static_cast<int32_t>(trail.size()) - 1;
     }
@@ -120,6 +158,18 @@ std::vector<int32_t> beam_order(const OrderProblem& problem, int32_t width, int6
   for (int32_t i = states[0].trail; i >= 0; i = trail[i].previous) order.push_back(trail[i].op);
   std::reverse(order.begin(), order.end());
   return order;
+}
+
+std::vector<int32_t> beam_both_ways(const OrderProblem& problem, const OrderProblem& backward, int32_t width,
+                                    int64_t floor, Effort& effort) {
+  LiveMemory memory(problem);
+  std::vector<int32_t> order = beam_order(problem, width, floor, effort);
+  const int64_t peak = peak_of(order, memory);
+  if (!order.empty() && peak <= floor) return order;
+  std::vector<int32_t> other = beam_order(backward, width, floor, effort);
+  std::reverse(other.begin(), other.end());
+  if (other.empty() || (!order.empty() && peak <= peak_of(other, memory))) return order;
+  return other;
 }
 
 }  // namespace regal

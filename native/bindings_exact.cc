@@ -1,5 +1,6 @@
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -7,7 +8,12 @@
 #include "beam.h"
 #include "bindings.h"
 #include "bounds.h"
+#include "cut_bound.h"
 #include "exact_order.h"
+#include "order_within.h"
+#include "reduce.h"
+#include "twins.h"
+#include "window.h"
 
 using namespace nb::literals;
 using regal::Effort;
@@ -63,12 +69,79 @@ void bind_exact(nb::module_& module) {
         {
           nb::gil_scoped_release unlocked;
           Effort effort = effort_of(int64_t{1} << 62, seconds, cancel);
-          order = regal::beam_order(problem, static_cast<int32_t>(width), floor, effort);
+          order = regal::beam_both_ways(problem, regal::reversed(problem), static_cast<int32_t>(width), floor, effort);
         }
         return array_of_ops(order);
       },
       "problem"_a, "width"_a, "floor"_a, "seconds"_a.none(), "cancel"_a.none(),
       "Beam over downsets; empty if time was up or it was cancelled first.");
+  module.def(
+      "improve_windows",
+      [](const OrderProblem& problem, Ints order, int64_t width, int64_t floor, int64_t max_states_per_window,
+         int64_t max_states, std::optional<double> seconds, const Cancel* cancel) {
+        std::vector<int32_t> better;
+        {
+          nb::gil_scoped_release unlocked;
+          Effort effort = effort_of(max_states, seconds, cancel);
+          better = regal::improve_windows(problem, ops_of(order), static_cast<int32_t>(width), floor,
+                                          max_states_per_window, effort);
+        }
+        return array_of_ops(better);
+      },
+      "problem"_a, "order"_a, "width"_a, "floor"_a, "max_states_per_window"_a, "max_states"_a,
+      "seconds"_a.none(), "cancel"_a.none(), "Solves stretches of a legal order around its peak; never worse.");
+  nb::enum_<regal::Answer>(module, "Answer")
+      .value("NO", regal::Answer::No)
+      .value("YES", regal::Answer::Yes)
+      .value("UNKNOWN", regal::Answer::Unknown);
+  nb::class_<regal::OrderWithin>(module, "OrderWithin")
+      .def_ro("answer", &regal::OrderWithin::answer)
+      .def_prop_ro("order", [](const regal::OrderWithin& found) { return array_of_ops(found.order); },
+                   nb::rv_policy::move)
+      .def_ro("next_budget", &regal::OrderWithin::next_budget);
+  module.def(
+      "order_within",
+      [](const OrderProblem& problem, int64_t budget, int64_t max_states, bool from_the_end, const Cancel* cancel) {
+        nb::gil_scoped_release unlocked;
+        Effort effort = effort_of(max_states, std::nullopt, cancel);
+        const OrderProblem backward = regal::reversed(problem);
+        if (!from_the_end) return regal::order_within(problem, backward, budget, effort);
+        regal::OrderWithin found = regal::order_within(backward, problem, budget, effort);
+        std::reverse(found.order.begin(), found.order.end());
+        return found;
+      },
+      "problem"_a, "budget"_a, "max_states"_a, "from_the_end"_a, "cancel"_a.none(),
+      "Answers whether an order has a peak of at most `budget` bytes; NO also holds for every budget\n"
+      "below next_budget.");
+  module.def(
+      "twin_edges",
+      [](const OrderProblem& problem) {
+        std::vector<int64_t> flat;
+        {
+          nb::gil_scoped_release unlocked;
+          for (const regal::TwinGroup& group : regal::find_twins(problem)) {
+            for (size_t i = 0; i + 1 < group.units.size(); ++i) {
+              for (size_t j = 0; j < group.units[i].size(); ++j) {
+                flat.insert(flat.end(), {group.units[i][j], group.units[i + 1][j]});
+              }
+            }
+          }
+        }
+        return array_of(std::move(flat));
+      },
+      "problem"_a, "Flat (earlier op, later op) rows that some best order respects, besides the edges.");
+  module.def(
+      "cut_bounds",
+      [](const OrderProblem& problem, Ints ops) {
+        std::vector<int64_t> bounds;
+        {
+          nb::gil_scoped_release unlocked;
+          regal::CutBound cut(problem);
+          for (const int32_t op : ops_of(ops)) bounds.push_back(cut.during(op));
+        }
+        return array_of(std::move(bounds));
+      },
+      "problem"_a, "ops"_a, "Per op of `ops`: the least bytes live during its step in any order.");
   module.def(
       "peak_bound",
       [](const OrderProblem& problem) {

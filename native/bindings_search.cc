@@ -2,7 +2,9 @@
 #include <nanobind/stl/tuple.h>
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -45,8 +47,14 @@ std::pair<SearchResult, bool> run_interruptible(Cancel& cancel, const Search& se
   std::mutex mutex;
   std::condition_variable finished;
   nb::gil_scoped_release unlocked;
+  std::exception_ptr out_of_memory;
   std::thread runner([&] {
-    SearchResult own = search(cancel.is_set);
+    SearchResult own;
+    try {
+      own = search(cancel.is_set);
+    } catch (const std::bad_alloc&) {
+      out_of_memory = std::current_exception();
+    }
     const std::lock_guard lock(mutex);
     result = std::move(own);
     is_done = true;
@@ -71,6 +79,7 @@ std::pair<SearchResult, bool> run_interruptible(Cancel& cancel, const Search& se
   }
   lock.unlock();
   runner.join();
+  if (out_of_memory) std::rethrow_exception(out_of_memory);
   if (failure) throw *failure;
   return {std::move(result), was_interrupted};
 }

@@ -52,20 +52,6 @@ int64_t cheapest_first_step(const OrderProblem& problem) {
   return problem.n_ops == 0 ? 0 : least;
 }
 
-// The most bytes that the pairs of `op` can save: each storage takes part once.
-int64_t most_saved(const OrderProblem& problem, int32_t op) {
-  int64_t by_in = 0, by_out = 0;
-  const auto first = problem.in_place.begin() + problem.in_place_of[op];
-  const auto last = problem.in_place.begin() + problem.in_place_of[op + 1];
-  for (auto pair = first; pair != last; ++pair) {
-    const bool new_in = std::none_of(first, pair, [&](const InPlace& other) { return other.in == pair->in; });
-    const bool new_out = std::none_of(first, pair, [&](const InPlace& other) { return other.out == pair->out; });
-    if (new_in) by_in += problem.bytes[pair->in];
-    if (new_out) by_out += problem.bytes[pair->out];
-  }
-  return std::min(by_in, by_out);
-}
-
 }  // namespace
 
 std::vector<int32_t> topological_order(const OrderProblem& problem) {
@@ -86,6 +72,27 @@ std::vector<int32_t> topological_order(const OrderProblem& problem) {
   return order;
 }
 
+int64_t most_saved_in_place(const OrderProblem& problem, int32_t op) {
+  const auto is_touched_by_any = [&](int32_t storage, std::span<const int32_t> ops) {
+    return std::any_of(ops.begin(), ops.end(), [&](int32_t v) {
+      const auto row = problem.touched[v];
+      return std::binary_search(row.begin(), row.end(), storage);
+    });
+  };
+  int64_t by_in = 0, by_out = 0;
+  std::vector<int32_t> ins, outs;
+  for (int64_t i = problem.in_place_of[op]; i < problem.in_place_of[op + 1]; ++i) {
+    const auto& [_, in, out] = problem.in_place[i];
+    // The input is needed later, or the output begun earlier, whatever the order.
+    if (is_touched_by_any(in, problem.successors[op]) || is_touched_by_any(out, problem.predecessors[op])) continue;
+    if (std::find(ins.begin(), ins.end(), in) == ins.end()) by_in += problem.bytes[in];
+    if (std::find(outs.begin(), outs.end(), out) == outs.end()) by_out += problem.bytes[out];
+    ins.push_back(in);
+    outs.push_back(out);
+  }
+  return std::min(by_in, by_out);
+}
+
 std::vector<int64_t> op_bounds(const OrderProblem& problem) {
   std::vector<int64_t> bounds = problem.workspace;
   const std::vector<int32_t> order = topological_order(problem);
@@ -100,7 +107,7 @@ std::vector<int64_t> op_bounds(const OrderProblem& problem) {
       }
     }
   }
-  for (int32_t v = 0; v < problem.n_ops; ++v) bounds[v] -= most_saved(problem, v);
+  for (int32_t v = 0; v < problem.n_ops; ++v) bounds[v] -= most_saved_in_place(problem, v);
   return bounds;
 }
 

@@ -12,6 +12,8 @@ namespace {
 
 using Genes = std::vector<uint32_t>;
 
+constexpr int kMostThreads = 256;
+
 // A chance as the number of 16-bit values below which a draw says yes.
 uint32_t chance_of(double probability) {
   return static_cast<uint32_t>(std::lround(std::clamp(probability, 0.0, 1.0) * 65536));
@@ -49,9 +51,9 @@ class Brkga {
       : problem_(problem),
         settings_(settings),
         n_ops_(problem.n_ops()),
-        n_seeds_(n_ops_ == 0 ? 0 : static_cast<int32_t>(settings.seed_orders.size()) / n_ops_),
+        n_seeds_(n_ops_ == 0 ? 0 : static_cast<int32_t>(settings.seed_orders.size() / n_ops_)),
         deadline_(settings.stop.seconds, cancelled),
-        workers_(std::max(1, settings.threads)) {
+        workers_(std::clamp(settings.threads, 1, kMostThreads)) {
     for (int i = 0; i < workers_.count(); ++i) decoders_.emplace_back(problem);
     for (const double bias : settings.gene_bias) chances_.push_back(chance_of(bias));
     if (chances_.empty()) chances_.assign(n_ops_ + 1, chance_of(settings.elite_bias));

@@ -34,9 +34,10 @@ std::vector<Interval> intervals_of(const OrderProblem& problem, const std::vecto
 }
 
 bool is_allowed(const OrderProblem& problem, int64_t op, int64_t in, int64_t out) {
-  return std::any_of(problem.in_place.begin(), problem.in_place.end(), [&](const InPlace& pair) {
-    return pair.op == op && pair.in == in && pair.out == out;
-  });
+  if (op < 0 || op >= problem.n_ops) return false;
+  const auto rows = problem.in_place.begin();
+  return std::any_of(rows + problem.in_place_of[op], rows + problem.in_place_of[op + 1],
+                     [&](const InPlace& pair) { return pair.in == in && pair.out == out; });
 }
 
 }  // namespace

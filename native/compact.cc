@@ -47,15 +47,15 @@ CompactProblem::CompactProblem(const OrderProblem& problem) : source(&problem) {
   for (int32_t v = 0; v < n; ++v) {
     rows[v].counted = static_cast<int32_t>(counted.size());
     rows[v].pairs = static_cast<int32_t>(pairs.size());
-    int64_t most = rows[v].after < 0 ? -rows[v].after : rows[v].after;
+    int64_t bytes = 0;
     bool only_frees = true;
     for (const int32_t s : problem.touched[v]) {
+      bytes += problem.bytes[s];
       if (counter_of[s] < 0) continue;
       counted.push_back(counter_of[s]);
       only_frees = only_frees && counters[counter_of[s]].allocated == 0;
-      most += counters[counter_of[s]].freed;
     }
-    largest_change = std::max(largest_change, most);
+    most_touched = std::max(most_touched, bytes);
     add_pairs(v, counter_of);
     rows[v].is_plain = only_frees && rows[v].pairs == static_cast<int32_t>(pairs.size());
   }
@@ -140,7 +140,7 @@ int64_t CompactProblem::peak_of(std::span<const int32_t> order, std::vector<int3
       live += row.after;
       for (int32_t i = row.counted; i < end; ++i) {
         const int32_t c = counted[i];
-        live -= --counts[c] == 0 ? freed[c] : 0;
+        live -= freed[c] & -static_cast<int64_t>(--counts[c] == 0);
       }
       continue;
     }

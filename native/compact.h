@@ -70,7 +70,7 @@ class CompactProblem {
   std::vector<int32_t> waiting;      // per op: its predecessors
   std::vector<int64_t> freed;        // per counter, as in `counters`: what peak_of reads
   int64_t start_bytes = 0;           // live before step 0
-  int64_t largest_change = 0;        // most bytes by which a single op can change the live ones
+  int64_t most_touched = 0;          // bytes of the storages of the op that touches most
 
  private:
   void add_storage(int32_t storage, std::vector<int32_t>& counter_of);

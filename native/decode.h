@@ -25,7 +25,8 @@ class OrderDecoder {
   explicit OrderDecoder(const CompactProblem& problem);
 
   // Decodes n keys; returns the peak bytes of order(). `weight` says how strongly keys bend the
-  // byte counts of Bent and Forced: 0 not at all, the most about twice the largest change.
+  // byte counts of Bent and Forced: not at all with 0; with the most, the highest key counts like
+  // freeing twice the bytes that any op touches.
   // Cost: O(touches + edges) plus a logarithm of the ready ops per step.
   int64_t decode(Decoder decoder, std::span<const uint32_t> keys, uint32_t weight);
 
@@ -37,7 +38,9 @@ class OrderDecoder {
   template <Decoder kind>
   int64_t decode_by_bytes(std::span<const uint32_t> keys, uint32_t weight);
   template <Decoder kind>
-  ReadyOp ready_op(std::span<const uint32_t> keys, int32_t op);
+  ReadyOp ranked(std::span<const uint32_t> keys, int32_t op) const;
+  template <Decoder kind>
+  void insert_ready(std::span<const uint32_t> keys, int32_t op);
   template <Decoder kind>
   void count_touches(std::span<const uint32_t> keys, int32_t op);
 

@@ -9,12 +9,20 @@ Downset::Downset(const OrderProblem& problem)
       memory_(problem),
       waiting_for_(problem.n_ops),
       place_(problem.n_ops),
-      bits_((static_cast<size_t>(problem.n_ops) + 63) / 64) {
+      bits_((static_cast<size_t>(problem.n_ops) + 63) / 64),
+      goal_(problem.n_ops) {
   for (int32_t v = 0; v < problem.n_ops; ++v) {
     waiting_for_[v] = static_cast<int32_t>(problem.predecessors[v].size());
     if (waiting_for_[v] == 0) ready_.push_back(v);
   }
   order_.reserve(problem.n_ops);
+}
+
+void Downset::hold_back(std::span<const int32_t> ops) {
+  goal_ -= static_cast<int32_t>(ops.size());
+  for (const int32_t v : ops) {
+    if (waiting_for_[v]++ == 0) ready_.erase(std::find(ready_.begin(), ready_.end(), v));
+  }
 }
 
 void Downset::run(int32_t op) {

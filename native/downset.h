@@ -14,6 +14,9 @@ class Downset {
  public:
   explicit Downset(const OrderProblem& problem);
 
+  // Keeps `ops` from ever becoming ready: they run last, after all others.
+  void hold_back(std::span<const int32_t> ops);
+
   LiveMemory::Effect effect_of(int32_t op) const { return memory_.effect_of(op); }
 
   // Runs `op`, which must be in ready(). Cost: its touches and successors.
@@ -27,8 +30,17 @@ class Downset {
     while (this->size() > size) undo();
   }
 
+  // True if some op waits for `op` alone.
+  bool unlocks_any(int32_t op) const {
+    for (const int32_t w : problem_->successors[op]) {
+      if (waiting_for_[w] == 1) return true;
+    }
+    return false;
+  }
+  bool has(int32_t op) const { return bits_[op / 64] >> (op % 64) & 1; }
   int32_t size() const { return static_cast<int32_t>(order_.size()); }
-  bool is_full() const { return size() == problem_->n_ops; }
+  // True once all ops ran that are not held back.
+  bool is_full() const { return size() == goal_; }
   int64_t live_bytes() const { return memory_.live_bytes(); }
   std::span<const int32_t> ready() const { return ready_; }   // in no useful sequence
   std::span<const int32_t> order() const { return order_; }   // the ops that ran, in sequence
@@ -44,6 +56,7 @@ class Downset {
   std::vector<int32_t> order_;
   std::vector<uint64_t> bits_;
   uint64_t hash_ = 0;
+  int32_t goal_;
 };
 
 // A well-mixed 64-bit number for an op (Zobrist hashing; the mixer is splitmix64's).

@@ -15,12 +15,16 @@ class Effort {
                   Clock::time_point deadline = Clock::time_point::max())
       : most_(most), is_cancelled_(is_cancelled), deadline_(deadline) {}
 
-  // Counts one unit of work; false if the search must stop.
-  bool spend() {
-    if (is_over_ || spent_ >= most_) return false;
-    ++spent_;
+  // The units of a piece of work that computes the cost of `steps` steps. Measured on real graphs: a
+  // visited downset computes about 60.
+  static constexpr int64_t units(int64_t steps) { return 1 + steps / 64; }
+
+  // Counts units of work; false if the search must stop.
+  bool spend(int64_t units = 1) {
+    if (is_over_ || spent_ + units > most_) return false;
     // Reading the clock costs about as much as a small state: do it rarely.
-    if (spent_ % 256 == 0) is_over_ = is_interrupted();
+    if ((spent_ + units) / 256 != spent_ / 256) is_over_ = is_interrupted();
+    spent_ += units;
     return true;
   }
 

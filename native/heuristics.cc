@@ -9,8 +9,8 @@
 namespace regal {
 namespace {
 
-// Per op: bytes of the storages that it touches first (its results), or last known by edges.
-std::vector<int64_t> result_bytes(const CompactProblem& compact) {
+// Per op: the bytes that its step adds while others have yet to read its inputs.
+std::vector<int64_t> added_bytes(const CompactProblem& compact) {
   std::vector<int64_t> bytes(compact.n_ops());
   for (int32_t v = 0; v < compact.n_ops(); ++v) {
     bytes[v] = std::max<int64_t>(compact.effect_of(v, compact.untouched.data()).during, 0);
@@ -61,7 +61,7 @@ std::vector<int32_t> breadth_first(const OrderProblem& problem) {
 std::vector<uint32_t> dfs_keys(const OrderProblem& problem, const CompactProblem& compact,
                                Classic classic) {
   const int32_t n = problem.n_ops;
-  const std::vector<int64_t> own = result_bytes(compact);
+  const std::vector<int64_t> own = added_bytes(compact);
   if (classic == Classic::OrtDefault) {
     return keys_by(n, [](int32_t a, int32_t b) { return a > b; });
   }

@@ -12,6 +12,12 @@ namespace {
 constexpr int kMostFailures = 1000;  // blocks in a row that cannot move at all
 constexpr int64_t kKickAfter = 40;   // moves per op without a better order
 constexpr int kKickMoves = 6;
+// Annealing: moves per op before it begins, so that a short run gets the easy gains; moves per op
+// of the first cycle; first temperature as a share of the peak; logarithm of first over last.
+constexpr int64_t kColdMoves = 5;
+constexpr int64_t kFirstCycle = 20;
+constexpr double kHottest = 0.03;
+constexpr double kCooling = 5;
 
 struct Move {
   int32_t begin;
@@ -72,13 +78,17 @@ bool LocalSearch::is_over() {
 }
 
 void LocalSearch::anneal() {
-  const double hot = 0.03 * static_cast<double>(best_.peak_bytes);
-  for (int64_t length = 20 * int64_t{n_ops_};; length *= 2) {
+  const double hot = kHottest * static_cast<double>(best_.peak_bytes);
+  for (int64_t i = 0; i < kColdMoves * n_ops_; ++i) {
+    if (is_over()) return;
+    step(0);
+  }
+  for (int64_t length = kFirstCycle * n_ops_;; length *= 2) {
     back_to_best();
     for (int64_t i = 0; i < length; ++i) {
       if (is_over()) return;
       const double progress = static_cast<double>(i) / static_cast<double>(length);
-      step(hot * std::exp(-5 * progress));
+      step(hot * std::exp(-kCooling * progress));
     }
   }
 }

@@ -16,8 +16,9 @@ struct LocalSearchSettings {
 };
 
 // Improves an order by moves of blocks of steps, half of them near the peak. Equal peaks are
-// compared by the sum of bytes over all steps. Annealing runs in cycles, each twice as long as
-// the one before: its path does not depend on when it is stopped.
+// compared by the sum of bytes over all steps. Annealing starts
+// cold, then runs in cycles, each twice as long as the one before: its path does not depend on when
+// it is stopped.
 // Evaluations: the start, then one per move tried. One thread.
 SearchResult run_local_search(const CompactProblem& problem, const LocalSearchSettings& settings,
                               const std::atomic<bool>& cancelled);

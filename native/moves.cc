@@ -4,12 +4,25 @@
 #include <bit>
 
 namespace regal {
+namespace {
+
+// So many low bits are dropped from the bytes of each step that their sum stays below 2^62.
+int32_t shift_of_area(const OrderProblem& problem) {
+  uint64_t most = 0;  // bytes of any step
+  for (const int64_t bytes : problem.bytes) most += static_cast<uint64_t>(bytes);
+  for (const int64_t bytes : problem.workspace) most += static_cast<uint64_t>(bytes);
+  const int bits = std::bit_width(most) + std::bit_width(static_cast<uint32_t>(problem.n_ops));
+  return std::max(0, bits - 62);
+}
+
+}  // namespace
 
 MovableOrder::MovableOrder(const CompactProblem& problem)
     : problem_(&problem),
       step_of_(problem.n_ops()),
       live_before_(problem.n_ops() + 1),
       leaves_(std::bit_ceil(static_cast<size_t>(std::max(problem.n_ops(), 1)))),
+      area_shift_(shift_of_area(*problem.source)),
       counter_steps_(problem.counters.size()),
       left_(problem.counters.size(), 0) {
   highest_.assign(2 * leaves_, 0);
@@ -67,7 +80,7 @@ MovableOrder::Cost MovableOrder::try_move(int32_t begin, int32_t middle, int32_t
   Cost cost{highest_outside(begin, end), area_};
   for (size_t i = 0; i < window_.size(); ++i) {
     cost.peak_bytes = std::max(cost.peak_bytes, during_[i]);
-    cost.area += during_[i] - highest_[leaves_ + begin + i];
+    cost.area += (during_[i] >> area_shift_) - (highest_[leaves_ + begin + i] >> area_shift_);
   }
   return cost;
 }
@@ -112,7 +125,7 @@ void MovableOrder::accept() {
     order_[step] = window_[i];
     step_of_[window_[i]] = step;
     live_before_[step + 1] = after_[i];
-    area_ += during_[i] - highest_[leaves_ + step];
+    area_ += (during_[i] >> area_shift_) - (highest_[leaves_ + step] >> area_shift_);
     highest_[leaves_ + step] = during_[i];
   }
   settle_counters();

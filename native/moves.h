@@ -18,7 +18,8 @@ class MovableOrder {
 
   std::span<const int32_t> order() const { return order_; }
   int64_t peak_bytes() const { return highest_[1]; }
-  int64_t area() const { return area_; }  // sum of the bytes of all steps
+  // Sum of the bytes of all steps; in units of 2^k bytes where plain bytes could pass 2^62.
+  int64_t area() const { return area_; }
 
   // A step that reaches the peak; `choice` picks among several.
   int32_t peak_step(uint64_t choice) const;
@@ -53,6 +54,7 @@ class MovableOrder {
   std::vector<int64_t> live_before_;  // per step
   std::vector<int64_t> highest_;      // a heap-shaped tree of maxima over the steps; leaves last
   size_t leaves_ = 1;
+  int32_t area_shift_ = 0;
   int64_t area_ = 0;
   std::vector<Span> counter_steps_;   // per counter: its first and last step
   std::vector<int32_t> left_;         // scratch per counter, 0 between calls

@@ -36,6 +36,7 @@ OffsetInputVerdict check_input(const OffsetInput& input) {
       return {OffsetInputFault::TooLarge, id};
     }
     if (input.alignment[i] < 1) return {OffsetInputFault::BadAlignment, id};
+    if (input.hint[i] < kFree) return {OffsetInputFault::BadOffset, id};
     if (input.fixed[i] < kFree || (input.fixed[i] > 0 && input.fixed[i] % input.alignment[i] != 0)) {
       return {OffsetInputFault::BadOffset, id};
     }

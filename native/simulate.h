@@ -39,6 +39,9 @@ class LiveMemory {
   // Pairs are tried in order; a storage takes part at most once; pairs past the 64th never happen.
   uint64_t in_place_at(int32_t op) const;
 
+  // How many ops have yet to touch a storage.
+  int32_t touchers_left(int32_t storage) const { return left_[storage]; }
+
   int64_t live_bytes() const { return live_; }
   int64_t peak_bytes() const { return peak_; }
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
 
 
-def random_graph(seed: int, n_ops: int, *, alignment: int = 1) -> Graph:
+def random_graph(
+    seed: int, n_ops: int, *, alignment: int = 1, concats: bool = False
+) -> Graph:
     """Return a graph of `n_ops` ops with views, in-place choices, workspaces, control edges."""
     rng = random.Random(seed)
     g = GraphBuilder(f"random{seed}")
@@ -21,7 +23,10 @@ def random_graph(seed: int, n_ops: int, *, alignment: int = 1) -> Graph:
         sizes[value] = g.size_of(value)
     for i in range(n_ops):
         inputs = rng.sample(values, min(len(values), rng.randint(1, 2)))
-        if rng.random() < 0.15:
+        if concats and len(inputs) == 2 and rng.random() < 0.5:
+            first, second = (sizes[value] for value in inputs)
+            out = g.op("Concat", inputs, [first + second], parts=[(0, 0), (1, first)])
+        elif rng.random() < 0.15:
             out = [g.view("View", inputs[0])]
         else:
             size = sizes[inputs[0]] if rng.random() < 0.4 else rng.randint(0, 4)

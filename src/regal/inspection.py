@@ -11,7 +11,7 @@ from regal._native import simulate
 from regal.graph.memory import counted_storages, parameter_bytes, state_bytes
 from regal.plan.check import planned_workspace, steps_of
 from regal.plan.problem import order_problem
-from regal.search.exact import lower_bound
+from regal.search.planner import peak_bound_of
 
 if TYPE_CHECKING:
     from regal.graph.types import Graph, LoadedModel, Tensor
@@ -52,7 +52,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     workspace = planned_workspace(graph, plan.bodies)
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
-    bound = lower_bound(order_problem(graph, workspace).native)
+    bound = peak_bound_of(graph, workspace)
     step = int(simulation.peak_step)
     live = _live_at(graph, plan, step)
     return Inspection(

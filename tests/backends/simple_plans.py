@@ -46,7 +46,7 @@ def plan_in_order(
     problem = order_problem(graph, planned_workspace(graph, bodies), in_place=in_place)
     simulation = simulate(problem.native, np.array(order, dtype=np.int64))
     rows = np.array(simulation.in_place).reshape(-1, 3)
-    pairs = tuple(problem.tensors_of_pair[tuple(int(n) for n in row)] for row in rows)
+    pairs = tuple(problem.tensors_of_pair[int(op), int(a), int(b)] for op, a, b in rows)
     steps, sizes = steps_of(graph, order), counted_storages(graph)
     source = {graph.tensors[b].storage: graph.tensors[a].storage for a, b in pairs}
     chains: dict[int, list[int]] = {}

@@ -191,3 +191,30 @@ def slow_peak(problem: Tiny, order: Sequence[int]) -> int:
 def best_peak(problem: Tiny) -> int:
     """Return the lowest peak of all legal orders."""
     return min(slow_peak(problem, order) for order in all_orders(problem))
+
+
+def wide_problem(seed: int, width: int) -> Tiny:
+    """Return three layers of `width` ops: hundreds are ready at once, with many ties."""
+    rng = random.Random(seed)
+    n = 3 * width + 1
+    edges: set[tuple[int, int]] = set()
+    touches: list[set[int]] = [{v} for v in range(n)]
+    for v in range(width, 3 * width):
+        layer = v // width
+        for u in rng.sample(range((layer - 1) * width, layer * width), rng.choice([1, 2])):
+            edges.add((u, v))
+            touches[v].add(u)
+    for v in range(2 * width, 3 * width):
+        edges.add((v, n - 1))
+        if rng.random() < 0.2:
+            touches[n - 1].add(v)
+    sizes = [rng.randint(0, 5) for _ in range(n)]
+    pairs = [(v, u, v) for u, v in sorted(edges) if sizes[u] == sizes[v] and u in touches[v]]
+    return build(
+        edges=sorted(edges),
+        touches=[sorted(touched) for touched in touches],
+        bytes_of=sizes,
+        workspace=[rng.choice([0, 0, 1, 3]) for _ in range(n)],
+        outputs=[n - 1],
+        in_place=pairs,
+    )

@@ -1,29 +1,33 @@
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
 from regal.graph.builder import GraphBuilder
-from regal.graph.types import LoadedModel
+from regal.graph.file import model_hash
+from regal.graph.types import Graph, LoadedModel
 from regal.plan.check import require_valid_plan
 from regal.plan.file import plan_from_json, plan_to_json
-from regal.graph.file import model_hash
-from regal.plan.types import ModelPlan
+from regal.plan.sub_buffers import compatible, embedded, sub_buffer_choices
+from regal.plan.types import ModelPlan, Plan
+from regal.search.meter import Meter
 from regal.search.methods import METHODS, method_named
-from regal.search.planner import before_plan, plan_graph
-from regal.search.types import Budget
+from regal.search.packing import before_plan
+from regal.search.planner import Search, plan_model
 from tests.graphs import random_graph
 from tests.oracles.memory import best_peak, slow_peak
 
 
-def planned(graph, method="regal", evaluations=2000, seed=0, threads=1):  # type: ignore[no-untyped-def]
-    return plan_graph(
-        graph,
-        method_named(method),
-        Budget(evaluations=evaluations),
-        seed,
-        threads,
-        never_worse=method == "regal",
-    ).plan
+def planned(
+    graph: Graph, method: str = "regal", evaluations: int = 2000, threads: int = 1
+) -> Plan:
+    search = Search(
+        method=method_named(method),
+        meter=Meter(evaluations=evaluations),
+        threads=threads,
+        decides_all=method == "regal",
+    )
+    return plan_model((graph,), search)[0]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -77,6 +81,55 @@ def test_bodies_are_planned_and_their_block_lies_in_the_arena() -> None:
     assert plan.peak_bytes == 32
     assert plan.workspaces[0].bytes >= 24
     assert plan.arena_bytes >= 32
+
+
+def concat_of_two() -> Graph:
+    """Return x -> a, x -> b, concat(a, b) -> y: 8 + 8 bytes into 16."""
+    g = GraphBuilder("concat")
+    x = g.input("x", 2)
+    a = g.op("A", [x], [8])
+    b = g.op("B", [x], [8])
+    y = g.op("Concat", [*a, *b], [16], parts=[(0, 0), (1, 8)])
+    return g.build(outputs=g.op("Sum", y, [1]))
+
+
+def test_parts_of_a_concatenation_are_written_into_their_place() -> None:
+    graph = concat_of_two()
+    plan = planned(graph)
+    assert before_plan(graph).peak_bytes == 32
+    # The whole 16 bytes are live from the first part on: x 2 + y 16.
+    assert plan.peak_bytes == 18
+    assert {choice[0] for choice in plan.sub_buffers} == {1, 2}
+    assert set(plan.offsets) == {0, 3, 4}
+
+
+def test_a_part_that_would_keep_a_large_whole_alive_stays_apart() -> None:
+    g = GraphBuilder("early")
+    x = g.input("x", 2)
+    early = g.op("A", [x], [2])
+    big = g.op("Big", [x], [40], after=[0])
+    small = g.op("Small", big, [30])
+    y = g.op("Concat", [*early, *small], [32], parts=[(0, 0)])
+    graph = g.build(outputs=g.op("Sum", y, [1]), alignment=1)
+    plan = planned(graph)
+    # With the part inside, 32 bytes would be live beside big and small.
+    assert plan.sub_buffers == ()
+    assert plan.peak_bytes == 72
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_choice_of_sub_buffers_beats_the_bound(seed: int) -> None:
+    graph = random_graph(seed, 2 + seed % 4, concats=True)
+    choices = sub_buffer_choices(graph)
+    sets = {
+        compatible(graph, subset)
+        for size in range(len(choices) + 1)
+        for subset in combinations(choices, size)
+    }
+    best = min(best_peak(embedded(graph, chosen)) for chosen in sets)
+    plan = planned(graph)
+    assert plan.peak_bound <= best <= plan.peak_bytes
+    assert plan.arena_bytes <= before_plan(graph).arena_bytes
 
 
 def test_the_number_of_threads_changes_nothing() -> None:

@@ -10,6 +10,7 @@ from regal.baselines.cp_sat import cp_sat
 from regal.search.brkga import BrkgaOptions, run_brkga
 from regal.search.classic import ClassicMethod, best_classic
 from regal.search.local import annealing, local_search
+from regal.search.memetic import memetic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,6 +113,7 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
         "brkga-tuned": brkga_tuned,
         "local-search": local_search,
         "annealing": annealing,
+        "memetic": memetic,
         "cp-sat": cp_sat,
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from regal.backends import backend_of
 from regal.cli import output
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
-from regal.files import require_writable, write_atomically
+from regal.files import require_writable, write_all, write_atomically
 from regal.frontends import load
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
@@ -90,7 +91,7 @@ def convert(arguments: argparse.Namespace) -> int:
         if arguments.text
         else model_to_json(model)
     )
-    write_atomically(arguments.out, text.encode())
+    write_atomically(arguments.out, text.encode(errors="backslashreplace"))
     facts = {
         "model": str(arguments.model),
         "output": str(arguments.out),
@@ -109,11 +110,7 @@ def apply(arguments: argparse.Namespace) -> int:
     model = _load(arguments)
     plan = _load_plan(arguments.plan, model)
     applied = backend_of(model.framework).apply(model, plan)
-    for name, data in applied.files.items():
-        target = arguments.out.with_name(name) if name else arguments.out
-        if name:
-            require_writable(target, inputs=inputs, force=arguments.force)
-        write_atomically(target, data)
+    write_all(applied.files, arguments.out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),
         "plan": str(arguments.plan),
@@ -224,4 +221,7 @@ def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
 
 
 def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:
-    print(json.dumps(document) if arguments.json else text)
+    # Names may hold characters that the terminal's encoding lacks.
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = text.encode(encoding, "backslashreplace").decode(encoding)
+    print(json.dumps(document) if arguments.json else safe)

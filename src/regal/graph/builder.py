@@ -72,10 +72,15 @@ class GraphBuilder:
         workspace: int = 0,
         after: Sequence[int] = (),
         in_place: Sequence[tuple[int, int]] = (),
+        parts: Sequence[tuple[int, int]] = (),
         subgraphs: Sequence[Graph] = (),
         captures: int = 0,
     ) -> list[int]:
-        """Return the output tensors of a new op; `after` are ops that must run earlier."""
+        """Return the output tensors of a new op.
+
+        `after` are ops that must run earlier; `parts` are (input position, offset) pairs: the
+        input may lie inside the first output, at that offset.
+        """
         name = name or f"{len(self._ops)}:{kind}"
         outputs = [self.tensor(f"{name}.{i}", size) for i, size in enumerate(output_bytes)]
         self._ops.append(
@@ -87,6 +92,7 @@ class GraphBuilder:
                 control_inputs=tuple(after),
                 workspace_bytes=workspace,
                 in_place=tuple(in_place),
+                sub_buffers=tuple((inputs[i], outputs[0], at) for i, at in parts),
                 subgraphs=tuple(subgraphs),
                 captures=captures,
             )

@@ -110,6 +110,23 @@ def _require_indices(graph: Graph, op: Op) -> None:
                 f"op '{op.name}' may write output {target} over input {source};"
                 f" it has {len(op.inputs)} inputs and {len(op.outputs)} outputs"
             )
+    _require_sub_buffers(graph, op)
+
+
+def _require_sub_buffers(graph: Graph, op: Op) -> None:
+    own = {t for t in (*op.inputs, *op.outputs) if t != ABSENT}
+    for inner, outer, offset in op.sub_buffers:
+        if inner not in own or outer not in own or inner == outer:
+            raise ModelError(
+                f"op '{op.name}' may place tensor {inner} inside tensor {outer};"
+                " both must be its own, and different"
+            )
+        end, size = offset + graph.tensors[inner].bytes, graph.tensors[outer].bytes
+        if offset < 0 or end > size:
+            raise ModelError(
+                f"op '{op.name}' may place '{graph.tensors[inner].name}' at bytes"
+                f" [{offset}, {end}) of '{graph.tensors[outer].name}', which has {size} bytes"
+            )
 
 
 def _require_sizes(graph: Graph) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from reprlib import repr as repr_of
 from typing import TYPE_CHECKING, Any
 
 from regal.errors import ModelError
@@ -13,6 +14,8 @@ from regal.graph.types import Graph, LoadedModel, Op, Role, Tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from regal.graph.types import AttributeValue
 
 SCHEMA = "regal.graph/1"
 
@@ -59,12 +62,11 @@ def model_from_json(data: bytes, name: str = "graph") -> LoadedModel:
         ) from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
-        raise ModelError(f"'{name}' has schema {found!r}; a graph file has '{SCHEMA}'")
+        raise ModelError(f"'{name}' has schema {repr_of(found)}; a graph file has '{SCHEMA}'")
     entries = [document, *_list(document, "entries", name)]
     graphs = tuple(_graph(entry, f"'{name}'", 0) for entry in entries)
-    return require_valid_model(
-        LoadedModel(framework=graphs[0].framework, entries=graphs, source=None)
-    )
+    # Whatever it was converted from: without the model file only a graph file can be written.
+    return require_valid_model(LoadedModel(framework="graph", entries=graphs, source=None))
 
 
 def graph_to_dict(graph: Graph) -> dict[str, Any]:
@@ -92,6 +94,7 @@ def _op_to_dict(op: Op) -> dict[str, Any]:
         "workspace_bytes": op.workspace_bytes,
         "flops": op.flops,
         "in_place": [list(pair) for pair in op.in_place],
+        "sub_buffers": [list(choice) for choice in op.sub_buffers],
         "attributes": dict(op.attributes),
         "subgraphs": [graph_to_dict(body) for body in op.subgraphs],
     }
@@ -119,6 +122,7 @@ def _graph(value: object, where: str, level: int) -> Graph:
         _op(op, f"{where}: op {i}", level)
         for i, op in enumerate(_list(fields, "ops", where))
     )
+    given, returned = set(inputs), set(outputs)
     written = {t for op in ops for t in op.outputs}
     tensors = _list(fields, "tensors", where)
     return Graph(
@@ -133,7 +137,7 @@ def _graph(value: object, where: str, level: int) -> Graph:
             _tensor(
                 tensor,
                 i,
-                _default_role(i, inputs, outputs, written),
+                _default_role(i, given, returned, written),
                 f"{where}: tensor {i}",
             )
             for i, tensor in enumerate(tensors)
@@ -142,7 +146,7 @@ def _graph(value: object, where: str, level: int) -> Graph:
 
 
 def _default_role(
-    index: int, inputs: tuple[int, ...], outputs: tuple[int, ...], written: set[int]
+    index: int, inputs: set[int], outputs: set[int], written: set[int]
 ) -> Role:
     if index in inputs:
         return Role.INPUT
@@ -166,12 +170,16 @@ def _op(value: object, where: str, level: int) -> Op:
         in_place=tuple(
             _pair(pair, f"{where}: in_place") for pair in _list(fields, "in_place", where)
         ),
+        sub_buffers=tuple(
+            _triple(choice, f"{where}: sub_buffers")
+            for choice in _list(fields, "sub_buffers", where)
+        ),
         subgraphs=tuple(
             _graph(body, f"{where}: body {i}", level + 1)
             for i, body in enumerate(_list(fields, "subgraphs", where))
         ),
         attributes={
-            key: tuple(item) if isinstance(item, list) else item
+            key: _attribute(item, f"{where}: attribute {repr_of(key)}")
             for key, item in attributes.items()
         },
     )
@@ -211,7 +219,7 @@ def _list(fields: dict[str, Any], key: str, where: str) -> list[Any]:
 def _int(fields: dict[str, Any], key: str, where: str, default: int) -> int:
     value = fields.get(key, default)
     if type(value) is not int or abs(value) >= 1 << 62:
-        raise ModelError(f"{where}: '{key}' is {value!r}, expected an integer below 2^62")
+        raise ModelError(f"{where}: '{key}' is {repr_of(value)}, expected an integer below 2^62")
     return value
 
 
@@ -220,7 +228,7 @@ def _ints(fields: dict[str, Any], key: str, where: str) -> tuple[int, ...]:
     for value in values:
         if type(value) is not int or abs(value) >= 1 << 62:
             raise ModelError(
-                f"{where}: '{key}' holds {value!r}, expected integers below 2^62"
+                f"{where}: '{key}' holds {repr_of(value)}, expected integers below 2^62"
             )
     return tuple(values)
 
@@ -229,19 +237,37 @@ def _pair(value: object, where: str) -> tuple[int, int]:
     if not (
         isinstance(value, list) and len(value) == 2 and all(type(i) is int for i in value)
     ):
-        raise ModelError(f"{where} holds {value!r}, expected two integers")
+        raise ModelError(f"{where} holds {repr_of(value)}, expected two integers")
     return value[0], value[1]
+
+
+def _triple(value: object, where: str) -> tuple[int, int, int]:
+    if not (isinstance(value, list) and len(value) == 3 and all(type(i) is int for i in value)):
+        raise ModelError(f"{where} holds {repr_of(value)}, expected three integers")
+    return value[0], value[1], value[2]
+
+
+def _attribute(value: object, where: str) -> AttributeValue:
+    if isinstance(value, list) and all(type(item) is int for item in value):
+        return tuple(value)
+    if isinstance(value, str | int | float):
+        return value
+    raise ModelError(
+        f"{where} is {repr_of(value)}, expected a number, a text or a list of integers"
+    )
 
 
 def _text(fields: dict[str, Any], key: str, where: str, default: str | None = None) -> str:
     value = fields.get(key, default)
     if not isinstance(value, str):
-        raise ModelError(f"{where}: '{key}' is {value!r}, expected a string")
+        raise ModelError(f"{where}: '{key}' is {repr_of(value)}, expected a string")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ModelError(f"{where}: '{key}' is {repr_of(value)}, which is no Unicode text")
     return value
 
 
 def _bool(fields: dict[str, Any], key: str, where: str) -> bool:
     value = fields.get(key, False)
     if not isinstance(value, bool):
-        raise ModelError(f"{where}: '{key}' is {value!r}, expected true or false")
+        raise ModelError(f"{where}: '{key}' is {repr_of(value)}, expected true or false")
     return value

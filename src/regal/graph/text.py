@@ -54,6 +54,8 @@ def _op_line(index: int, op: Op) -> str:
         line += f", workspace {op.workspace_bytes} B"
     if op.in_place:
         line += ", in place " + " ".join(f"{b}<-{a}" for a, b in op.in_place)
+    if op.sub_buffers:
+        line += ", inside " + " ".join(f"t{a}:t{b}+{at}" for a, b, at in op.sub_buffers)
     if op.flops:
         line += f", {op.flops} flops"
     return line

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 AttributeValue = int | float | str | bool | tuple[int, ...]
 
+# (inner tensor, outer tensor, offset): the kernel survives `inner` lying inside `outer`, `offset`
+# bytes after its start, where both hold the same bytes: a part of a concatenation, a slice.
+SubBuffer = tuple[int, int, int]
+
 ABSENT = -1  # an optional input that the op does not get
 
 
@@ -69,6 +73,7 @@ class Op:
     flops: int = 0
     # (input position, output position): the op may write that output over that input.
     in_place: tuple[tuple[int, int], ...] = ()
+    sub_buffers: tuple[SubBuffer, ...] = ()
     subgraphs: tuple[Graph, ...] = ()
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 

@@ -10,6 +10,7 @@ from regal._native import OffsetFault, OrderFault, check_offsets, check_order
 from regal.errors import PlanError
 from regal.graph.memory import counted_storages
 from regal.plan.problem import NumberedProblem, order_problem, pair_rows
+from regal.plan.sub_buffers import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,13 +40,15 @@ def require_valid_model_plan(model: LoadedModel, plan: ModelPlan) -> ModelPlan:
 def require_valid_plan(graph: Graph, plan: Plan) -> Plan:
     """Return `plan` if order, in-place choices, offsets, peak and arena are all right.
 
-    Bodies are judged first; the block of an op must hold each of them.
+    Sub-buffers join storages first; all else is judged on the joined graph. Bodies are judged
+    before their op; its block must hold each of them.
 
     Raises:
         PlanError: names the first rule that is broken, with the ops or tensors involved.
 
     Cost: O(N + uses) for the order, O(buffers^2) for the offsets.
     """
+    graph = embedded(graph, plan.sub_buffers)
     workspace = _body_workspace(graph, plan)
     problem = order_problem(graph, workspace)
     rows = _in_place_rows(graph, problem, plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from reprlib import repr as repr_of
 from typing import TYPE_CHECKING, Any
 
 from regal.errors import PlanError
@@ -12,7 +13,7 @@ from regal.plan.types import Allocation, ModelPlan, Plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from regal.graph.types import Graph, LoadedModel
+    from regal.graph.types import Graph, LoadedModel, Op
 
 SCHEMA = "regal.plan/1"
 DEVICE = "cpu0"
@@ -52,31 +53,33 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
         ) from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
-        raise PlanError(f"'{name}' has schema {found!r}; a plan file has '{SCHEMA}'")
+        raise PlanError(f"'{name}' has schema {repr_of(found)}; a plan file has '{SCHEMA}'")
     expected = model_hash(model)
     if document.get("graph_hash") != expected:
         raise PlanError(
             f"'{name}' is a plan of another graph: its hash is"
             f" {str(document.get('graph_hash'))[:12]}, the model's is {expected[:12]}"
         )
-    entries = [document, *document.get("entries", [])]
-    if len(entries) != len(model.entries):
-        raise PlanError(
-            f"'{name}' has {len(entries)} entries, the model {len(model.entries)}"
-        )
+    others = document.get("entries", [])
+    if not isinstance(others, list) or 1 + len(others) != len(model.entries):
+        found = 1 + len(others) if isinstance(others, list) else repr_of(others)
+        raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
+    entries = [document, *others]
     try:
         plans = tuple(
             _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
         )
         return ModelPlan(
             graph_hash=expected,
-            method=str(document["method"]),
-            seed=int(document["seed"]),
-            evaluations=int(document["evaluations"]),
+            method=_text(document["method"]),
+            seed=_int(document["seed"]),
+            evaluations=_int(document["evaluations"]),
             plans=plans,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PlanError(f"'{name}' is not a whole plan: {error!r}") from None
+    except KeyError as error:
+        raise PlanError(f"'{name}' is not a whole plan: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PlanError(f"'{name}' is not a whole plan: {error}") from None
 
 
 def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
@@ -88,6 +91,7 @@ def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         "fusion_groups": [],
         "layouts": {},
         "in_place": [list(pair) for pair in plan.in_place],
+        "sub_buffers": [list(choice) for choice in plan.sub_buffers],
         "offsets": {
             str(s): _allocation_to_dict(plan.offsets[s]) for s in sorted(plan.offsets)
         },
@@ -122,22 +126,28 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
     number = {op.name: i for i, op in enumerate(graph.ops)}
     return Plan(
         order=tuple(_op(name, number) for name in fields["order"][DEVICE]),
-        in_place=tuple((int(a), int(b)) for a, b in fields["in_place"]),
-        offsets={int(s): _allocation(a) for s, a in fields["offsets"].items()},
-        peak_bytes=int(fields["peak_bytes"]),
-        arena_bytes=int(fields["arena_bytes"]),
-        peak_bound=int(fields["lower_bound"]["peak_bytes"]),
-        arena_bound=int(fields["lower_bound"]["arena_bytes"]),
+        in_place=tuple((_int(a), _int(b)) for a, b in fields["in_place"]),
+        sub_buffers=tuple((_int(a), _int(b), _int(at)) for a, b, at in fields["sub_buffers"]),
+        offsets={_number(s): _allocation(a) for s, a in fields["offsets"].items()},
+        peak_bytes=_int(fields["peak_bytes"]),
+        arena_bytes=_int(fields["arena_bytes"]),
+        peak_bound=_int(fields["lower_bound"]["peak_bytes"]),
+        arena_bound=_int(fields["lower_bound"]["arena_bytes"]),
         workspaces={
             _op(name, number): _allocation(a) for name, a in fields["workspaces"].items()
         },
         bodies={
-            _op(name, number): tuple(
-                _plan(body, graph.ops[number[name]].subgraphs[i])
-                for i, body in enumerate(bodies)
-            )
+            _op(name, number): _bodies(bodies, graph.ops[number[name]])
             for name, bodies in fields["bodies"].items()
         },
+    )
+
+
+def _bodies(plans: Any, op: Op) -> tuple[Plan, ...]:
+    if not isinstance(plans, list) or len(plans) != len(op.subgraphs):
+        raise PlanError(f"plan of op '{op.name}' is not a list of {len(op.subgraphs)} bodies")
+    return tuple(
+        _plan(plan, body) for plan, body in zip(plans, op.subgraphs, strict=True)
     )
 
 
@@ -149,8 +159,27 @@ def _op(name: str, number: Mapping[str, int]) -> int:
 
 def _allocation(fields: Mapping[str, Any]) -> Allocation:
     return Allocation(
-        offset=int(fields["offset"]),
-        bytes=int(fields["bytes"]),
-        first_step=int(fields["first_step"]),
-        last_step=int(fields["last_step"]),
+        offset=_int(fields["offset"]),
+        bytes=_int(fields["bytes"]),
+        first_step=_int(fields["first_step"]),
+        last_step=_int(fields["last_step"]),
     )
+
+
+def _number(key: str) -> int:
+    """Return the storage that a key names; one storage has one spelling."""
+    if not (key.isascii() and key.isdigit() and len(key) < 20 and str(int(key)) == key):
+        raise PlanError(f"plan places storage {repr_of(key)}, expected a number")
+    return int(key)
+
+
+def _int(value: object) -> int:
+    if type(value) is not int or abs(value) >= 1 << 62:
+        raise PlanError(f"plan holds {repr_of(value)}, expected an integer below 2^62")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise PlanError(f"plan holds {repr_of(value)}, expected a string")
+    return value

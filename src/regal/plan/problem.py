@@ -101,7 +101,9 @@ def in_place_pairs(
                 continue
             a, b = graph.tensors[read].storage, graph.tensors[written].storage
             legal = a != b and a in row_of and b in row_of and sizes[a] == sizes[b]
-            if legal and a not in kept and b not in given:
+            # A part of a larger storage begins elsewhere than the storage that would take over.
+            whole = all(graph.tensors[t].bytes == sizes.get(a) for t in (read, written))
+            if legal and whole and a not in kept and b not in given:
                 pairs.setdefault((i, row_of[a], row_of[b]), (read, written))
     return pairs
 

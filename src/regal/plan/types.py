@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from regal.graph.types import SubBuffer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
@@ -25,7 +27,9 @@ class Plan:
     """The plan of one graph on one device.
 
     `order` is a permutation of the ops. `in_place` holds (input tensor, output tensor)
-    pairs that share bytes; together they count once. `offsets` has one entry per counted
+    pairs that share bytes; together they count once. `sub_buffers` are the choices of the
+    graph that were taken: the inner tensor is part of the outer one's storage, and has no
+    storage of its own any more (see `regal.plan.sub_buffers`). `offsets` has one entry per counted
     storage (see `Graph`); the two storages of an in-place pair have the same offset.
     `bodies[i]` are the plans of `graph.ops[i].subgraphs`, in the same sequence. Sibling
     bodies share one block: `workspaces[i]`, which lives for the step of its op; offsets
@@ -35,6 +39,7 @@ class Plan:
 
     order: tuple[int, ...]
     in_place: tuple[tuple[int, int], ...]
+    sub_buffers: tuple[SubBuffer, ...] = ()
     offsets: Mapping[int, Allocation]
     peak_bytes: int  # max over steps of live bytes + workspace
     arena_bytes: int  # extent of the offsets after alignment

@@ -6,15 +6,19 @@ clock unless `seconds` is given: the same call then finds the same answer on eve
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from regal import _native
+from regal.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 NO_ORDER = np.empty(0, np.int64)
 
@@ -26,7 +30,7 @@ class ExactOutcome:
     order: tuple[int, ...]
     peak_bytes: int  # of `order`
     lower_bound: int  # no order has a lower peak
-    states: int  # sets of done ops that the search visited
+    states: int  # effort: about one per visited set of done ops
 
     @property
     def is_optimal(self) -> bool:
@@ -46,16 +50,27 @@ def solve_exact(
 
     Args:
         problem: N ops.
-        max_states: sets of done ops to visit at most; the search is deterministic in it.
+        max_states: effort at most: one per visited set of done ops, more where it has many
+            moves (about a microsecond each). The result is the same on every machine.
         seconds: wall time after which the search stops with what it knows.
-        hint: a legal order of the N ops; the result is never worse.
+        hint: a legal order of the N ops; the result is never worse, and is `hint` itself
+            where nothing better was found.
         cancel: stops the search from another thread.
 
+    Raises:
+        PlanError: `hint` is not a legal order.
+
     Source: Ahn et al. 2020, arXiv:2003.02369 (dynamic programming over downsets with a
-    budget), with moves that are forced (see native/order_within.h).
-    Cost: O(max_states * (ready ops * touches)) time; 1 GiB of memory at most.
+    budget, divided at single-op cuts). Added here: moves that are forced
+    (native/order_within.h), both directions, minimum cuts as bounds (native/cut_bound.h) and
+    as proof of valleys (native/valley.h), twins in sequence (native/twins.h).
+    Cost: O(max_states) time; 1 GiB of memory at most.
     """
-    found = _native.solve_exact(problem, _ints(hint), max_states, seconds, cancel)
+    if len(hint):
+        _require_legal(problem, hint)
+    found = _run(
+        lambda stop: _native.solve_exact(problem, _ints(hint), max_states, seconds, stop), cancel
+    )
     return ExactOutcome(
         order=tuple(found.order.tolist()),
         peak_bytes=found.peak_bytes,
@@ -73,10 +88,44 @@ def beam(
 ) -> tuple[int, ...]:
     """Return the order that a beam of `width` downsets finds; empty if it was stopped.
 
+    Better of the two directions of time: training graphs are easy backwards.
+
     Cost: O(N * width * (ready ops * touches)).
     """
     floor = _native.peak_bound(problem)
-    return tuple(_native.beam_order(problem, width, floor, seconds, cancel).tolist())
+    order = _run(lambda stop: _native.beam_order(problem, width, floor, seconds, stop), cancel)
+    return tuple(order.tolist())
+
+
+def improve_windows(
+    problem: _native.OrderProblem,
+    order: Sequence[int],
+    *,
+    width: int = 60,
+    max_states: int = 200_000,
+    seconds: float | None = None,
+    cancel: _native.Cancel | None = None,
+) -> tuple[int, ...]:
+    """Return `order` after stretches of `width` steps around its peak were solved exactly.
+
+    The peak never rises. `max_states` counts all stretches together (see `solve_exact`);
+    each may use a tenth.
+
+    Raises:
+        PlanError: `order` is not a legal order.
+
+    Cost: O(N) per stretch, besides the search.
+    """
+    _require_legal(problem, order)
+    floor = _native.peak_bound(problem)
+    most = max(1, max_states // 10)
+    better = _run(
+        lambda stop: _native.improve_windows(
+            problem, _ints(order), width, floor, most, max_states, seconds, stop
+        ),
+        cancel,
+    )
+    return tuple(better.tolist())
 
 
 def lower_bound(problem: _native.OrderProblem) -> int:
@@ -85,6 +134,32 @@ def lower_bound(problem: _native.OrderProblem) -> int:
     The largest need of a single op: what is live during its step in every order.
     """
     return _native.peak_bound(problem)
+
+
+def _run(call: Callable[[_native.Cancel], T], cancel: _native.Cancel | None) -> T:
+    """Return what `call` returns; Ctrl-C ends it early.
+
+    With a `cancel` of the caller, Ctrl-C sets it and what was found so far comes back.
+    """
+    stop = cancel or _native.Cancel()
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(call, stop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            stop.cancel()
+            if cancel is None:
+                raise
+            return future.result()
+
+
+def _require_legal(problem: _native.OrderProblem, order: Sequence[int]) -> None:
+    none = np.empty((0, 3), np.int64)
+    verdict = _native.check_order(problem, np.asarray(order, np.int64), none)
+    if verdict.fault is _native.OrderFault.NOT_A_PERMUTATION:
+        raise PlanError(f"order of {len(order)} steps is no permutation of {problem.n_ops} ops")
+    if verdict.fault is not _native.OrderFault.NONE:
+        raise PlanError(f"op {verdict.first} runs before op {verdict.second}, which it needs")
 
 
 def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -292,7 +292,9 @@ def _message(verdict: OffsetInputVerdict, rows: _Rows, kept: NDArray[np.int64]) 
         OffsetInputFault.EMPTY: f"has {rows.size[b]} bytes; give 0 or more",
         OffsetInputFault.INVERTED: f"has {steps}: it ends before it starts",
         OffsetInputFault.BAD_ALIGNMENT: f"has alignment {rows.alignment[b]}; give 1 or more",
-        OffsetInputFault.BAD_OFFSET: f"has the fixed offset {rows.fixed[b]}, which is negative"
+        OffsetInputFault.BAD_OFFSET: f"has the hint {rows.hint[b]}; give {FREE} for none"
+        if rows.hint[b] < FREE
+        else f"has the fixed offset {rows.fixed[b]}, which is negative"
         f" or no multiple of its alignment {rows.alignment[b]}",
         OffsetInputFault.BAD_GAP: f"has {steps} and a gap that is inverted or leaves nothing",
         OffsetInputFault.TOO_LARGE: f"has {rows.size[b]} bytes in {steps}, aligned to"

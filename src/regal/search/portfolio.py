@@ -1,4 +1,4 @@
-"""The default method: cheap orders, then proof, then a beam, then evolution, until proven best."""
+"""The default method: cheap orders, then rounds of proof, beam and improvement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal._native import Cancel, simulate
-from regal.search.brkga import run_brkga
-from regal.search.classic import best_classic
-from regal.search.exact import beam, lower_bound, solve_exact
+from regal.search.classic import CLASSICS, best_classic
+from regal.search.exact import beam, improve_windows, lower_bound, solve_exact
+from regal.search.memetic import memetic
 from regal.search.types import Budget, Outcome
 
 if TYPE_CHECKING:
@@ -21,19 +21,51 @@ if TYPE_CHECKING:
 
     from regal._native import OrderProblem
 
-# What each stage may take. They keep the default run below 1 s up to 500 ops and below 5 s
-# at 5,000 (benchmarks/search_time.py, one core).
-EXACT_STEPS = 40_000_000  # states * ops
+# The last round of the stages: default runs stay below 1 s up to 500 ops and below 5 s at 5,000
+# (benchmarks/search_time.py, one core).
+MOST_STATES = 500_000  # each costs 0.3 to 1 us whatever the number of ops
+MOST_WIDTH = 1_000
 BEAM_STEPS = 400_000  # width * ops
-EVOLVE_STEPS = 3_000_000  # plans * ops
-MOST_STATES = 400_000
+MOST_MOVES = 200_000
+IMPROVE_STEPS = 40_000_000  # plans and moves * ops
+# Each round is four times the one before: what is easy is proven at once, and a small budget is
+# still shared by all stages.
+GROWTH = 4
+ROUNDS = 5
 
 
-def default_budget(n_ops: int) -> Budget:
-    """Return the budget of a run for which the caller sets none."""
-    return Budget(
-        evaluations=_states(n_ops) + _width(n_ops) + max(200, EVOLVE_STEPS // max(n_ops, 1))
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """What the stages of one round may take, in evaluations."""
+
+    states: int
+    width: int
+    moves: int
+
+    @property
+    def evaluations(self) -> int:
+        return self.states + self.width + self.moves
+
+
+def _rounds(n_ops: int) -> list[_Round]:
+    """Return the rounds for a graph of `n_ops`, smallest first."""
+    n = max(n_ops, 1)
+    width = min(MOST_WIDTH, BEAM_STEPS // n)
+    moves = min(MOST_MOVES, IMPROVE_STEPS // n)
+    shares = [GROWTH**i for i in reversed(range(ROUNDS))]
+    return [
+        _Round(
+            states=MOST_STATES // share,
+            width=max(4, width // share),
+            moves=max(200, moves // share),
+        )
+        for share in shares
+    ]
+
+
+def default_evaluations(n_ops: int) -> int:
+    """Return how many evaluations a search takes for which the caller sets no limit."""
+    return len(CLASSICS) + sum(each.evaluations for each in _rounds(n_ops))
 
 
 def regal(
@@ -47,28 +79,21 @@ def regal(
 ) -> Outcome:
     """Return the best order of all stages, with the best proven bound.
 
-    Stages run until one reaches the bound or the budget is used up. A state of the exact
-    search and a lane of the beam count as an evaluation each, so that a run that the clock
-    ended is repeated by its number of evaluations.
+    Rounds of growing size: exact search, beam, evolution and annealing. They end when the
+    bound is reached or the budget is used up; what is left after the last round goes to
+    annealing. A state of the exact search and a lane of the beam count as an evaluation each,
+    so that a run that the clock ended is repeated by its number of evaluations.
     """
     run = _Run(problem, budget, seed, threads, cancel or Cancel())
     run.bound = max(stop_at, lower_bound(problem))
     classic = best_classic(problem)
     run.offer(classic.order, classic.evaluations)
-    for stage in (_prove, _widen, _evolve):
-        if run.is_over:
-            break
-        stage(run)
-    peak = run.peak_bytes
-    return Outcome(
-        order=run.order,
-        peak_bytes=peak,
-        evaluations=run.evaluations,
-        seconds=time.perf_counter() - run.started,
-        lower_bound=min(run.bound, peak),
-        optimal=peak <= run.bound,
-        was_interrupted=run.cancel.is_cancelled,
-    )
+    for number, each in enumerate(_rounds(problem.n_ops)):
+        _prove(run, each.states)
+        _widen(run, each.width)
+        _improve(run, each.moves, number)
+    _improve(run, 1 << 40, ROUNDS)
+    return run.outcome()
 
 
 def exact(
@@ -93,15 +118,34 @@ def exact(
     )
     run.bound = max(run.bound, found.lower_bound)
     run.offer(found.order, found.states)
-    return Outcome(
-        order=run.order,
-        peak_bytes=run.peak_bytes,
-        evaluations=run.evaluations,
-        seconds=time.perf_counter() - run.started,
-        lower_bound=min(run.bound, run.peak_bytes),
-        optimal=run.peak_bytes <= run.bound,
-        was_interrupted=run.cancel.is_cancelled,
-    )
+    return run.outcome()
+
+
+def windows(
+    problem: OrderProblem,
+    budget: Budget,
+    *,
+    seed: int,
+    threads: int,
+    stop_at: int,
+    cancel: Cancel | None = None,
+) -> Outcome:
+    """Return the best classic order, its windows around the peak searched exactly."""
+    run = _Run(problem, budget, seed, threads, cancel or Cancel())
+    run.bound = max(stop_at, lower_bound(problem))
+    classic = best_classic(problem)
+    run.offer(classic.order, classic.evaluations)
+    states = run.left(MOST_STATES)
+    if not run.is_over:
+        found = improve_windows(
+            problem,
+            run.order.tolist(),
+            max_states=states,
+            seconds=run.seconds_left,
+            cancel=run.cancel,
+        )
+        run.offer(found, states)
+    return run.outcome()
 
 
 @dataclass(slots=True)
@@ -127,6 +171,18 @@ class _Run:
         if peak < self.peak_bytes:
             self.order, self.peak_bytes = candidate, peak
 
+    def outcome(self) -> Outcome:
+        """Return what the run has found and proven."""
+        return Outcome(
+            order=self.order,
+            peak_bytes=self.peak_bytes,
+            evaluations=self.evaluations,
+            seconds=time.perf_counter() - self.started,
+            lower_bound=min(self.bound, self.peak_bytes),
+            optimal=self.peak_bytes <= self.bound,
+            was_interrupted=self.cancel.is_cancelled,
+        )
+
     def left(self, most: int) -> int:
         """Return how many evaluations a stage may take that wants `most`."""
         if self.budget.evaluations is None:
@@ -151,19 +207,13 @@ class _Run:
         )
 
 
-def _states(n_ops: int) -> int:
-    return max(1, min(MOST_STATES, EXACT_STEPS // max(n_ops, 1)))
-
-
-def _width(n_ops: int) -> int:
-    return max(4, min(1000, BEAM_STEPS // max(n_ops, 1)))
-
-
-def _prove(run: _Run) -> None:
+def _prove(run: _Run, states: int) -> None:
     """Search all orders, as far as the states suffice."""
+    if run.is_over:
+        return
     found = solve_exact(
         run.problem,
-        max_states=run.left(_states(run.problem.n_ops)),
+        max_states=run.left(states),
         seconds=run.seconds_left,
         hint=run.order.tolist(),
         cancel=run.cancel,
@@ -172,23 +222,27 @@ def _prove(run: _Run) -> None:
     run.offer(found.order, found.states)
 
 
-def _widen(run: _Run) -> None:
+def _widen(run: _Run, width: int) -> None:
     """Follow the best partial orders side by side."""
-    width = run.left(_width(run.problem.n_ops))
+    if run.is_over:
+        return
+    width = run.left(width)
     found = beam(run.problem, width, seconds=run.seconds_left, cancel=run.cancel)
     if found:
         run.offer(found, width)
 
 
-def _evolve(run: _Run) -> None:
-    """Evolve keys that bend the memory-greedy list scheduler, from the best order so far."""
-    outcome = run_brkga(
+def _improve(run: _Run, moves: int, number: int) -> None:
+    """Evolve keys that bend the memory-greedy list scheduler, then anneal the best order."""
+    if run.is_over:
+        return
+    outcome = memetic(
         run.problem,
-        Budget(evaluations=run.left(1 << 40), seconds=run.seconds_left),
-        seed=run.seed,
+        Budget(evaluations=run.left(moves), seconds=run.seconds_left),
+        seed=run.seed + number,
         threads=run.threads,
         stop_at=run.bound,
-        seed_orders=[run.order],
         cancel=run.cancel,
+        seed_orders=[run.order],
     )
     run.offer(outcome.order, outcome.evaluations)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from regal.backends.onnx.casts import removed_casts
 from regal.frontends.onnx.kinds import SHAPE_READERS
+from regal.graph.memory import dependencies
 from regal.graph.types import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from regal.backends.onnx.casts import RemovedCasts
     from regal.graph.types import Graph, LoadedModel
 
 
@@ -31,24 +34,27 @@ def default_order(model: LoadedModel) -> tuple[int, ...] | None:
 
 def default_order_of(graph: Graph) -> tuple[int, ...]:
     """Return the default order of any graph, a body for instance."""
-    writers = _writers(graph)
+    gone = removed_casts(graph)
+    writers = _writers(graph, gone)
     has_reader = {writer for earlier in writers for writer in earlier}
-    leaves = [i for i, op in enumerate(graph.ops) if i not in has_reader and not _folded(graph, i)]
+    leaves = [
+        op
+        for op in range(len(graph.ops))
+        if op not in has_reader and not is_folded(graph, op) and op not in gone.ops
+    ]
     visited: set[int] = set()
-    order = [i for i in range(len(graph.ops)) if _folded(graph, i)]
+    order: list[int] = []
     # The last leaf is taken first, and of a node's writers the last one.
     stack = [(leaf, False) for leaf in leaves]
     while stack:
         op, is_leaving = stack.pop()
         if is_leaving:
             order.append(op)
-            continue
-        if op in visited:
-            continue
-        visited.add(op)
-        stack.append((op, True))
-        stack.extend((writer, False) for writer in writers[op] if writer not in visited)
-    return tuple(order)
+        elif op not in visited:
+            visited.add(op)
+            stack.append((op, True))
+            stack.extend((writer, False) for writer in writers[op] if writer not in visited)
+    return _with_removed(graph, order, gone)
 
 
 def executed_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
@@ -58,15 +64,14 @@ def executed_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
     is there. Moving it forward only ever shortens lives.
     """
     rank = {op: step for step, op in enumerate(order)}
-    writers = _writers(graph)
+    waits = [0] * len(graph.ops)
     readers: list[list[int]] = [[] for _ in graph.ops]
-    waits = [len(earlier) for earlier in writers]
-    for op, earlier in enumerate(writers):
-        for writer in earlier:
-            readers[writer].append(op)
+    for writer, reader in dependencies(graph):
+        readers[writer].append(reader)
+        waits[reader] += 1
 
     def priority(op: int) -> tuple[int, int, int]:
-        first = 0 if _folded(graph, op) or graph.ops[op].kind in SHAPE_READERS else 1
+        first = 0 if graph.ops[op].kind in SHAPE_READERS else 1
         return (first, rank[op], op)
 
     ready = [priority(op) for op, count in enumerate(waits) if count == 0]
@@ -82,16 +87,44 @@ def executed_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(executed)
 
 
-def _writers(graph: Graph) -> list[list[int]]:
-    """Return, per op, the ops that it reads from, ascending; folded ones are no ops."""
+def is_folded(graph: Graph, op: int) -> bool:
+    """Return whether ONNX Runtime turns the op into a weight when it loads the model."""
+    return graph.ops[op].kind == "Constant"
+
+
+def _writers(graph: Graph, gone: RemovedCasts) -> list[list[int]]:
+    """Return, per op, the ops that it reads from as ONNX Runtime sees it, ascending."""
     writer = {
         tensor: i
         for i, op in enumerate(graph.ops)
         for tensor in op.outputs
-        if tensor != ABSENT and not _folded(graph, i)
+        if tensor != ABSENT and not is_folded(graph, i)
     }
-    return [sorted({writer[t] for t in op.inputs if t in writer}) for op in graph.ops]
+
+    def writer_of(tensor: int) -> int | None:
+        while tensor in gone.source:
+            tensor = gone.source[tensor]
+        return writer.get(tensor)
+
+    found = [[writer_of(tensor) for tensor in op.inputs] for op in graph.ops]
+    return [sorted({w for w in row if w is not None}) for row in found]
 
 
-def _folded(graph: Graph, op: int) -> bool:
-    return graph.ops[op].kind == "Constant"
+def _with_removed(graph: Graph, order: list[int], gone: RemovedCasts) -> tuple[int, ...]:
+    """Return `order` with folded ops first and removed ones right behind what they read."""
+    behind: dict[int, list[int]] = {}
+    writer = {t: i for i, op in enumerate(graph.ops) for t in op.outputs if t != ABSENT}
+    first = [op for op in range(len(graph.ops)) if is_folded(graph, op)]
+    for op in sorted(gone.ops):
+        source = writer.get(graph.ops[op].inputs[0])
+        if source is None:
+            first.append(op)
+        else:
+            behind.setdefault(source, []).append(op)
+    placed: list[int] = []
+    stack = [*reversed([*first, *order])]
+    while stack:
+        op = stack.pop()
+        placed.append(op)
+        stack.extend(reversed(behind.get(op, ())))
+    return tuple(placed)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.backends.tflite.apply import apply
+from regal.backends.tflite.c_header import c_header
+from regal.backends.tflite.refine import refine
 from regal.backends.tflite.verify import verify
 
 if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
 
-__all__ = ["apply", "default_order", "verify"]
+__all__ = ["apply", "c_header", "default_order", "refine", "verify"]
 
 
 def default_order(model: LoadedModel) -> tuple[int, ...] | None:

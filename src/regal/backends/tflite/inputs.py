@@ -56,12 +56,14 @@ def values_of(
 ) -> NDArray[Any]:
     """Return the value of one input for one invocation; equal arguments give equal values.
 
-    Floats are normal with deviation 0.5; quantized values lie around the zero point, within
-    a third of their range; other integers are small.
+    Numbers are normal around a level, and level and spread change from one invocation to the
+    next: a classifier that saw only one kind of noise would give one answer. Quantized values
+    keep within two thirds of their range, around the zero point; other integers are small.
     """
     random = np.random.default_rng([seed, entry, invocation, position])
+    level, spread = random.uniform(-0.5, 0.5), random.uniform(0.1, 0.5)
     if spec.dtype in _FLOATS:
-        return (0.5 * random.standard_normal(spec.shape)).astype(spec.dtype)
+        return (level + spread * random.standard_normal(spec.shape)).astype(spec.dtype)
     if spec.dtype == "bool":
         return random.integers(0, 2, spec.shape).astype(bool)
     if spec.dtype == "string":
@@ -72,10 +74,14 @@ def values_of(
         return np.asarray(parts[0] + 1j * parts[1]).astype(spec.dtype)
     if spec.dtype in _QUANTIZED:
         kind = np.iinfo(spec.dtype)
-        center = spec.zero_point if spec.scale else (kind.min + kind.max + 1) // 2
-        reach = (kind.max - kind.min) // 6
-        drawn = random.integers(center - reach, center + reach + 1, spec.shape)
-        return np.clip(drawn, kind.min, kind.max).astype(spec.dtype)
+        middle = (kind.min + kind.max + 1) // 2
+        center = spec.zero_point if spec.scale else middle
+        if abs(center - middle) > (kind.max - middle) // 2:
+            center = middle  # one-sided: values that are never negative
+        reach = (kind.max - kind.min) // 3
+        drawn = level + spread * random.standard_normal(spec.shape)
+        whole = np.rint(center + reach * np.clip(drawn, -1, 1))
+        return np.clip(whole, kind.min, kind.max).astype(spec.dtype)
     return random.integers(0, max(spec.limit, 1), spec.shape).astype(spec.dtype)
 
 
@@ -89,11 +95,11 @@ def _arguments(source: TfliteSource, entry: int) -> Mapping[int, str]:
 
 def _limit(source: TfliteSource, subgraph: FileSubgraph, entry: int, tensor: int) -> int:
     """Return a bound for integer inputs: the number of rows that look-ups with it can reach."""
-    rows = [
-        shape[0]
-        for op in subgraph.operators
-        if op.kind in ("GATHER", "EMBEDDING_LOOKUP")
-        for table, index in [(op.inputs[0], op.inputs[1]) if op.kind == "GATHER" else op.inputs[1::-1]]
-        if index == tensor and (shape := source.shapes.of[entry][table])
-    ]
+    rows = []
+    for op in subgraph.operators:
+        if op.kind in ("GATHER", "EMBEDDING_LOOKUP") and len(op.inputs) > 1:
+            table, index = op.inputs[:2] if op.kind == "GATHER" else op.inputs[1::-1]
+            shape = source.shapes.of[entry][table]
+            if index == tensor and shape:
+                rows.append(shape[0])
     return min(rows, default=_SMALL_INTEGERS)

@@ -109,9 +109,7 @@ def run_model(
     )
 
 
-def _request(
-    source: TfliteSource, runtime: str, seed: int, invocations: int
-) -> dict[str, object]:
+def _request(source: TfliteSource, runtime: str, seed: int, invocations: int) -> dict[str, object]:
     file = source.file
     keys = {s.subgraph: s.key for s in reversed(file.signatures)}
     entries = source.entries if runtime == LITERT else source.entries[:1]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from regal.frontends.tflite import source_of
 from regal.frontends.tflite.convert import bodies_with_ops
 from regal.graph.types import COUNTED_ROLES, Role
+from regal.plan.sub_buffers import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from regal.frontends.tflite import TfliteSource
     from regal.frontends.tflite.model import TfliteFile
@@ -35,7 +37,7 @@ def placed_subgraphs(model: LoadedModel, plan: ModelPlan) -> list[Placed]:
     The bodies of an op lie in that op's workspace. A body that several ops run comes up
     several times.
     """
-    source: TfliteSource = model.source  # type: ignore[assignment]
+    source = source_of(model)
     found: list[Placed] = []
 
     def visit(subgraph: int, graph: Graph, graph_plan: Plan, base: int) -> None:
@@ -50,9 +52,7 @@ def placed_subgraphs(model: LoadedModel, plan: ModelPlan) -> list[Placed]:
             ):
                 visit(index, body, body_plan, start)
 
-    for subgraph, graph, graph_plan in zip(
-        source.entries, model.entries, plan.plans, strict=True
-    ):
+    for subgraph, graph, graph_plan in zip(source.entries, model.entries, plan.plans, strict=True):
         visit(subgraph, graph, graph_plan, 0)
     return found
 
@@ -100,7 +100,8 @@ def _subgraph_offsets(use: Placed) -> list[int]:
     touched = {t for op in use.graph.ops for t in (*op.inputs, *op.outputs)}
     touched.update(use.graph.inputs, use.graph.outputs)
     offsets = []
-    for t, tensor in enumerate(use.graph.tensors):
+    tensors = embedded(use.graph, use.plan.sub_buffers).tensors
+    for t, tensor in enumerate(tensors):
         place = use.plan.offsets.get(tensor.storage)
         if tensor.role in COUNTED_ROLES and place is not None and tensor.bytes:
             offsets.append(use.base + place.offset + tensor.storage_offset)
@@ -123,14 +124,3 @@ def _without_tflm_variable_trap(file: TfliteFile, offsets: list[int]) -> list[in
             if tensor.is_variable:
                 offsets[i] = UNPLANNED
     return offsets
-
-
-def model_offsets(model: LoadedModel, plan: ModelPlan) -> Mapping[int, list[int]]:
-    """Return subgraph -> offsets of its tensors, for people and for tests."""
-    source: TfliteSource = model.source  # type: ignore[assignment]
-    flat = arena_offsets(source, placed_subgraphs(model, plan))
-    split: dict[int, list[int]] = {}
-    for index, subgraph in enumerate(source.file.subgraphs):
-        split[index] = flat[: len(subgraph.tensors)]
-        flat = flat[len(subgraph.tensors) :]
-    return split

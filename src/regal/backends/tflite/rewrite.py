@@ -15,8 +15,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from regal.errors import BackendError
-from regal.frontends.tflite.model import OFFLINE_PLAN
+from regal.errors import BackendError, ModelError
+from regal.frontends.tflite.model import OFFLINE_PLAN, parse_tflite
 from regal.frontends.tflite.schema import (
     FILE_IDENTIFIER,
     BufferField,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.frontends.tflite.flatbuffer import Table
-    from regal.frontends.tflite.model import TfliteFile
+    from regal.frontends.tflite.model import FileOperator, TfliteFile
 
 _FRONT_ALIGNMENT = 64  # data in the old part keeps its alignment, up to that of a cache line
 _PLAN_ALIGNMENT = 16
@@ -79,6 +79,45 @@ def with_offline_plan(file: TfliteFile, data: bytes, offsets: Sequence[int]) -> 
     return front + bytes(moved)
 
 
+def require_same_model(file: TfliteFile, data: bytes, orders: Mapping[int, Sequence[int]]) -> bytes:
+    """Return `data` if it says what `file` says, with the operators in `orders`.
+
+    In a file whose parts overlap, which no honest writer makes, a rewrite can change more
+    than it should.
+
+    Raises:
+        BackendError: something else changed.
+    """
+    try:
+        new = parse_tflite(data)
+    except ModelError as error:
+        raise BackendError(f"the file cannot be rewritten, its parts overlap: {error}") from error
+    sizes = (len(new.subgraphs), len(new.buffers))
+    if sizes[0] != len(file.subgraphs) or sizes[1] < len(file.buffers):
+        raise BackendError("the file cannot be rewritten: its lists overlap other parts")
+    for index, (old_graph, new_graph) in enumerate(zip(file.subgraphs, new.subgraphs, strict=True)):
+        order = orders.get(index, range(len(old_graph.operators)))
+        same = (
+            old_graph.tensors == new_graph.tensors
+            and (old_graph.inputs, old_graph.outputs) == (new_graph.inputs, new_graph.outputs)
+            and [_said_of(old_graph.operators[i]) for i in order]
+            == [_said_of(op) for op in new_graph.operators]
+        )
+        if not same:
+            raise BackendError(
+                f"the file cannot be rewritten: parts of subgraph '{old_graph.name}' overlap others"
+            )
+    plans = {entry.buffer for entry in file.metadata if entry.name == OFFLINE_PLAN}
+    for i in range(len(file.buffers)):
+        if i not in plans and file.buffer_data(i) != new.buffer_data(i):
+            raise BackendError(f"the file cannot be rewritten: buffer {i} overlaps other parts")
+    return data
+
+
+def _said_of(op: FileOperator) -> tuple[object, ...]:
+    return op.label, op.inputs, op.outputs, op.bodies
+
+
 def _require_movable(file: TfliteFile) -> None:
     # LiteRT's compiled accelerator code is found by its distance from the file's start,
     # which is written inside of custom options.
@@ -113,12 +152,16 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
     root_bytes = 4 + 4 * len(fields)
     metadata_at = root_at + root_bytes
     buffers_at = metadata_at + 4 + 4 * (len(old_metadata) + 1)
-    entry_vtable_at = buffers_at + 4 + 4 * (len(file.buffers) + 1)
+    # Tensors without data name buffer 0. A file without any buffer gets an empty one first.
+    plan_index = max(len(file.buffers), 1)
+    entry_vtable_at = buffers_at + 4 + 4 * (plan_index + 1)
     entry_at = entry_vtable_at + 8
     name_at = entry_at + 12
     buffer_vtable_at = _up(name_at + 4 + len(name) + 1, 4)
     buffer_at = buffer_vtable_at + 8
-    plan_at = _up(buffer_at + 8 + 4, _PLAN_ALIGNMENT) - 4  # the length comes before the data
+    empty_vtable_at = buffer_at + 8
+    empty_at = empty_vtable_at + 4
+    plan_at = _up(empty_at + 4 + 4, _PLAN_ALIGNMENT) - 4  # the length comes before the data
     end = _up(plan_at + 4 + len(plan), _FRONT_ALIGNMENT)
 
     out = bytearray(end)
@@ -139,18 +182,18 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
             continue
         struct.pack_into("<H", out, vtable_at + 4 + 2 * field, at - root_at)
     _put_offsets(out, metadata_at, [end + t.position for t in old_metadata] + [entry_at])
-    _put_offsets(out, buffers_at, [end + t.position for t in file.buffer_tables] + [buffer_at])
+    old_buffers = [end + t.position for t in file.buffer_tables] or [empty_at]
+    _put_offsets(out, buffers_at, [*old_buffers, buffer_at])
     # Metadata entry: name, buffer index.
     struct.pack_into("<4H", out, entry_vtable_at, 8, 12, 4, 8)
     struct.pack_into(
-        "<iII", out, entry_at, entry_at - entry_vtable_at, name_at - entry_at - 4, len(file.buffers)
+        "<iII", out, entry_at, entry_at - entry_vtable_at, name_at - entry_at - 4, plan_index
     )
     struct.pack_into(f"<I{len(name)}s", out, name_at, len(name), name)
     # Buffer: data.
     struct.pack_into("<3H", out, buffer_vtable_at, 6, 8, 4)
-    struct.pack_into(
-        "<iI", out, buffer_at, buffer_at - buffer_vtable_at, plan_at - buffer_at - 4
-    )
+    struct.pack_into("<iI", out, buffer_at, buffer_at - buffer_vtable_at, plan_at - buffer_at - 4)
+    struct.pack_into("<2Hi", out, empty_vtable_at, 4, 4, empty_at - empty_vtable_at)
     struct.pack_into("<I", out, plan_at, len(plan))
     out[plan_at + 4 : plan_at + 4 + len(plan)] = plan
     return bytes(out)
@@ -159,9 +202,7 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
 def _metadata_tables(file: TfliteFile) -> list[Table]:
     reader = file.root.reader
     start, count = file.root.vector(ModelField.METADATA, 4)
-    return [
-        _table_without_visit(file, reader.follow(start + 4 * i)) for i in range(count)
-    ]
+    return [_table_without_visit(file, reader.follow(start + 4 * i)) for i in range(count)]
 
 
 def _table_without_visit(file: TfliteFile, position: int) -> Table:

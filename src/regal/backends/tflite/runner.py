@@ -16,10 +16,9 @@ import hashlib
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from regal.backends.tflite.inputs import InputSpec, values_of
 
@@ -32,19 +31,23 @@ if TYPE_CHECKING:
 
 Request = dict[str, Any]
 
+_LITERT_ALIGNMENT = 64  # kDefaultTensorAlignment
+_NEAR = 4096  # bytes between tensors of one arena, at least
+
 
 def main() -> None:
     """Run the request named on the command line."""
     request: Request = json.loads(Path(sys.argv[1]).read_text())
     run = {"tflm": _run_tflm, "litert": _run_litert}[request["runtime"]]
+    # Neither runtime is sure to survive its own destruction, so none is destroyed.
+    alive: list[object] = []
     try:
-        result = run(request)
+        result = run(request, alive)
     except (RuntimeError, ValueError, MemoryError) as error:
         result = {"error": " ".join(str(error).split())[:300]}
     except ImportError as error:
         result = {"error": f"not installed: {error.name}"}
     _write(Path(request["result"]), result)
-    # Neither runtime is sure to survive its own destruction.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -63,8 +66,8 @@ def _specs(request: Request) -> list[list[InputSpec]]:
     ]
 
 
-def _run_tflm(request: Request) -> dict[str, Any]:
-    from tflite_micro import runtime
+def _run_tflm(request: Request, alive: list[object]) -> dict[str, Any]:
+    runtime: Any = import_module("tflite_micro").runtime
 
     model = Path(request["model"]).read_bytes()
     interpreter = runtime.Interpreter.from_bytes(
@@ -72,6 +75,7 @@ def _run_tflm(request: Request) -> dict[str, Any]:
         arena_size=request["arena_bytes"],
         intrepreter_config=runtime.InterpreterConfig.kAllocationRecording,
     )
+    alive.append(interpreter)
     if not request["invocations"]:
         interpreter.print_allocations()
         return {"digests": []}
@@ -84,41 +88,43 @@ def _run_tflm(request: Request) -> dict[str, Any]:
         interpreter.invoke()
         if invocation == 0:
             interpreter.print_allocations()
-        digests.append(
-            [_digest(interpreter.get_output(i)) for i in range(request["n_outputs"])]
-        )
+        digests.append([_digest(interpreter.get_output(i)) for i in range(request["n_outputs"])])
     return {"digests": digests}
 
 
-def _run_litert(request: Request) -> dict[str, Any]:
-    from ai_edge_litert import interpreter as litert
+def _run_litert(request: Request, alive: list[object]) -> dict[str, Any]:
+    litert: Any = import_module("ai_edge_litert.interpreter")
 
     interpreter = litert.Interpreter(
         model_path=request["model"],
         num_threads=1,
         experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     )
-    entries = _specs(request)
+    alive.append(interpreter)
+    main_specs, *other_specs = _specs(request)
     inputs = interpreter.get_input_details()
-    for detail, spec in zip(inputs, entries[0], strict=True):
+    for detail, spec in zip(inputs, main_specs, strict=True):
         if tuple(detail["shape"]) != spec.shape:
             interpreter.resize_tensor_input(detail["index"], list(spec.shape))
     interpreter.allocate_tensors()
     outputs = [detail["index"] for detail in interpreter.get_output_details()]
-    signatures = [interpreter.get_signature_runner(key) for key in request["signatures"]]
     digests = []
     for invocation in range(request["invocations"]):
-        for position, (detail, spec) in enumerate(zip(inputs, entries[0], strict=True)):
+        for position, (detail, spec) in enumerate(zip(inputs, main_specs, strict=True)):
             value = values_of(spec, request["seed"], 0, invocation, position)
             interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
-        found = [_digest(interpreter.get_tensor(index)) for index in outputs]
-        for number, (run, specs) in enumerate(zip(signatures, entries[1:], strict=True), 1):
-            found += _signature_digests(run, specs, request["seed"], number, invocation)
-        digests.append(found)
+        digests.append([_digest(interpreter.get_tensor(index)) for index in outputs])
+    # After the main graph, because a signature runner keeps the interpreter to itself.
+    for entry, (key, specs) in enumerate(zip(request["signatures"], other_specs, strict=True), 1):
+        run = interpreter.get_signature_runner(key)
+        for invocation, found in enumerate(digests):
+            found += _signature_digests(run, specs, request["seed"], entry, invocation)
+        del run
     result = {"digests": digests}
     _write(Path(request["result"]), result)  # the outputs are safe, whatever follows
-    return {**result, "span_bytes": _span(interpreter, request["measured"])}
+    span = _span(interpreter, request["measured"])
+    return {**result, **({"span_bytes": span} if span else {})}
 
 
 def _signature_digests(
@@ -144,8 +150,9 @@ def _digest(value: Array) -> str:
 def _span(interpreter: Any, measured: list[int]) -> int:
     """Return the extent of LiteRT's arena: from the first to the last byte of its tensors.
 
-    Tensors that LiteRT sized at run time live on the heap, far away: the extent is that of
-    the cluster with most bytes. Buffers of kernels (no name) are in the arena too.
+    Tensors that LiteRT sized at run time live on the heap: some betray themselves by an
+    address that is no multiple of 64, others by their distance. The extent is that of the
+    cluster with most bytes. Buffers of kernels (no name) are in the arena too.
     """
     wanted = set(measured)
     ranges = []
@@ -158,11 +165,13 @@ def _span(interpreter: Any, measured: list[int]) -> int:
             continue
         if view is None or not hasattr(view, "__array_interface__") or view.nbytes == 0:
             continue
-        ranges.append((int(view.__array_interface__["data"][0]), int(view.nbytes)))
+        address = int(view.__array_interface__["data"][0])
+        if address % _LITERT_ALIGNMENT == 0:
+            ranges.append((address, int(view.nbytes)))
     widest = max((size for _, size in ranges), default=0)
     clusters: list[tuple[int, int, int]] = []  # first byte, end, bytes in all
     for start, size in sorted(ranges):
-        if clusters and start - clusters[-1][1] <= max(widest, 1 << 20):
+        if clusters and start - clusters[-1][1] <= max(widest, _NEAR):
             first, end, total = clusters[-1]
             clusters[-1] = (first, max(end, start + size), total + size)
         else:

@@ -11,7 +11,7 @@ from regal.frontends.onnx.tables import Table, Tables, Value, dense
 from regal.frontends.onnx.tidy import bodies_of, is_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from onnx import GraphProto, NodeProto
 
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 NUMBER = Value(kind=onnx.TensorProto.FLOAT, shape=(), bytes=4, is_static=False)
 
 
-
-def assume_values(
-    graph: GraphProto, tables: Tables, *, only_ready: bool
-) -> dict[str, Value]:
+def assume_values(graph: GraphProto, tables: Tables, *, only_ready: bool) -> dict[str, Value]:
     """Fill gaps in `tables`; return what was assumed for values of the main graph.
 
     Args:
@@ -53,7 +50,7 @@ def _walk(
 ) -> None:
     table = tables[place]
     scopes = [*outer, table]
-    gaps = set()  # values assumed in this pass: nothing is built on them if only_ready
+    gaps: set[str] = set()  # values assumed in this pass: nothing is built on them if only_ready
     for position, node in enumerate(graph.node):
         read = [_find(scopes, name) for name in node.input if name]
         ready = all(name not in gaps for name in node.input) and None not in read
@@ -97,9 +94,7 @@ def _models_of(
     return read
 
 
-def _like(
-    table: Table, name: str, likes: list[Value], *, graph_input: bool = False
-) -> Value:
+def _like(table: Table, name: str, likes: list[Value], *, graph_input: bool = False) -> Value:
     """Return a value of the type known for `name`, in the shape of the first of `likes`."""
     kind, container = table.open.pop(name, (0, ""))
     if container:
@@ -130,8 +125,10 @@ def _fill_body_inputs(
         if value.name in table.values:
             continue
         like = passed[position] if position < len(passed) else None
-        if like is not None and is_standard(node, "Scan") and (
-            position >= len(body.input) - scanned
+        if (
+            like is not None
+            and is_standard(node, "Scan")
+            and (position >= len(body.input) - scanned)
         ):
             like = dense(like.kind, like.shape[1:], is_static=False)
         table.values[value.name] = _like(table, value.name, [like] if like else [])

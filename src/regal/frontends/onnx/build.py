@@ -16,11 +16,11 @@ from regal.frontends.onnx.tidy import bodies_of, is_standard
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from onnx import GraphProto, ModelProto, NodeProto
 
-    from regal.frontends.onnx.tables import Table, Tables, Place, Value
+    from regal.frontends.onnx.tables import Place, Table, Tables, Value
 
 ALIGNMENT = 64  # of ONNX Runtime's CPU allocator
 # Values of these places are the caller's or another graph's: nobody may write over them.

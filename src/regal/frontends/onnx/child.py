@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import resource
 import sys
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnxruntime as ort
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from regal.frontends.onnx.inputs import ELEMENTS_OF_SEQUENCE, STYLES, values
 from regal.frontends.onnx.runtime import RunRequest, RunResult
@@ -25,8 +27,23 @@ from regal.frontends.onnx.session import session_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Whatever ONNX Runtime throws through its bindings derives from these.
-REFUSALS = (RuntimeError, ValueError, TypeError, NotImplementedError, MemoryError, OSError)
+# What ONNX Runtime throws through its bindings.
+REFUSALS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    NotImplementedError,
+    MemoryError,
+    OSError,
+    state.Fail,
+    state.EPFail,
+    state.InvalidArgument,
+    state.InvalidGraph,
+    state.InvalidProtobuf,
+    state.NoSuchFile,
+    state.NotImplemented,
+    state.RuntimeException,
+)
 
 
 def main() -> None:
@@ -45,16 +62,17 @@ def main() -> None:
 def run(request: RunRequest) -> RunResult:
     """Return what ONNX Runtime made of the request; a refusal is a result too."""
     ort.set_default_logger_severity(4)
-    try:
-        session = _session(request)
-    except REFUSALS as error:
-        return RunResult(reason=_one_line(error))
     if not request.invocations:
-        return RunResult(ran=True)
-    styles = (request.style,) if request.style else STYLES
-    reason = ""
-    for style in styles:
         try:
+            _session(request)
+        except REFUSALS as error:
+            return RunResult(reason=_one_line(error))
+        return RunResult(ran=True)
+    reason = ""
+    for style in (request.style,) if request.style else STYLES:
+        try:
+            # A new session each time: a profile must not hold a run that failed.
+            session = _session(request)
             digests, peak = _invoke(session, request, style)
         except REFUSALS as error:
             reason = reason or _one_line(error)
@@ -91,14 +109,13 @@ def _invoke(
     """Return the digests of all outputs of all runs, and the most heap that a run took."""
     meter = _heap_meter()
     names = [output.name for output in session.get_outputs()]
-    plain = all(i.type.startswith("tensor(") for i in session.get_inputs())
+    values = (*session.get_inputs(), *session.get_outputs())
+    are_tensors = all(value.type.startswith("tensor(") for value in values)
     digests: list[list[str]] = []
     peaks: list[int] = []
     for number in range(request.invocations):
-        arrays = {
-            node.name: _input(node, request, number, style) for node in session.get_inputs()
-        }
-        if not plain:
+        arrays = {node.name: _input(node, request, number, style) for node in session.get_inputs()}
+        if not are_tensors:
             begin = meter()
             results = session.run(names, arrays)
             peaks.append(begin())
@@ -136,6 +153,8 @@ def _heap_meter() -> Callable[[], Callable[[], int]]:
 def _input(node: ort.NodeArg, request: RunRequest, number: int, style: str) -> object:
     kind = node.type
     if kind.startswith("optional("):
+        if style == "absent":
+            return None
         kind = kind[len("optional(") : -1]
     shape = request.shapes.get(node.name)
     if shape is None:
@@ -160,22 +179,17 @@ def _values(name: str, kind: str, shape: list[int], seed: int, style: str) -> ob
 
 
 def _tensor(array: object) -> ort.OrtValue:
-    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)))
+    return ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
 
 
 def _digest_of_value(value: ort.OrtValue) -> str:
-    if value.is_tensor():
-        kind = value.data_type()
-        try:
-            return _digest(value.numpy())
-        except (RuntimeError, NotImplementedError, ValueError):
-            # No numpy type: compare the raw bytes instead.
-            size = value.tensor_size_in_bytes()
-            data = ctypes.string_at(value.data_ptr(), size)
-            return hashlib.sha256(f"{kind}{value.shape()}".encode() + data).hexdigest()[:16]
-    if value.is_tensor_sequence():
+    try:
         return _digest(value.numpy())
-    raise NotImplementedError(f"an output has type {value.data_type()}")
+    except REFUSALS:
+        # No numpy type, as for bfloat16: take the raw bytes.
+        data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+        text = f"{value.data_type()}{value.shape()}"
+        return hashlib.sha256(text.encode() + data).hexdigest()[:16]
 
 
 def _digest(value: object) -> str:
@@ -192,7 +206,10 @@ def _digest(value: object) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """Return the message without the C++ function that it came from."""
+    text = re.sub(r"/onnxruntime_src/\S+ [^()]*(\([^()]*\))?( const)? *", "", str(error))
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    return " ".join(text.split())[:300] or type(error).__name__
 
 
 if __name__ == "__main__":

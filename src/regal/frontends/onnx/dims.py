@@ -11,7 +11,7 @@ import onnx
 from regal.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 

@@ -45,9 +45,7 @@ def require_external_data(model: ModelProto, path: Path) -> None:
         if location not in sizes:
             sizes[location] = _size_of(tensor, location, path)
         number = {e.key: e.value for e in tensor.external_data if e.key in ("offset", "length")}
-        begin, length = (
-            _number(tensor, key, number.get(key, "")) for key in ("offset", "length")
-        )
+        begin, length = (_number(tensor, key, number.get(key, "")) for key in ("offset", "length"))
         if not length and dtype_name(tensor.data_type):
             length = tensor_bytes(tensor.data_type, tensor.dims)
         if begin + length > sizes[location]:

@@ -26,8 +26,9 @@ NUMPY_OF = {
     "uint64": "uint64",
     "bool": "bool",
 }
-# How integers are drawn, tried in this sequence until the model accepts them.
-STYLES = ("small", "ones", "zeros")
+# How integers are drawn, tried in this sequence until the model accepts them. The last one
+# also leaves out optional inputs.
+STYLES = ("small", "ones", "zeros", "absent")
 # Integers that steer a model, by a part of their name; the first that fits wins.
 STEERING = (
     ("max_length", 12),

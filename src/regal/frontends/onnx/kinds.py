@@ -67,7 +67,25 @@ RANDOM = frozenset(
     }
 )
 
-BITS = {
+# Element types that numpy has, too.
+NUMPY_KINDS = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BOOL,
+        onnx.TensorProto.INT8,
+        onnx.TensorProto.UINT8,
+        onnx.TensorProto.INT16,
+        onnx.TensorProto.UINT16,
+        onnx.TensorProto.INT32,
+        onnx.TensorProto.UINT32,
+        onnx.TensorProto.INT64,
+        onnx.TensorProto.UINT64,
+    }
+)
+
+BITS: dict[int, int] = {
     onnx.TensorProto.UINT4: 4,
     onnx.TensorProto.INT4: 4,
     onnx.TensorProto.FLOAT4E2M1: 4,
@@ -75,7 +93,10 @@ BITS = {
     onnx.TensorProto.INT2: 2,
     onnx.TensorProto.STRING: 256,  # the string object; its text lies elsewhere
 }
-NAMES = {value: name.lower() for name, value in onnx.TensorProto.DataType.items()}
+NAMES: dict[int, str] = {
+    kind: onnx.helper.tensor_dtype_to_string(kind).removeprefix("TensorProto.").lower()
+    for kind in sorted(onnx.helper.get_all_tensor_dtypes())
+}
 NAMES[onnx.TensorProto.FLOAT] = "float32"
 NAMES[onnx.TensorProto.DOUBLE] = "float64"
 

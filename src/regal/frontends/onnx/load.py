@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regal.errors import ModelError, UsageError
+from regal.errors import ModelError
 from regal.frontends.onnx.build import build_graph
 from regal.frontends.onnx.dims import bind
 from regal.frontends.onnx.external import require_external_data
@@ -12,6 +12,7 @@ from regal.frontends.onnx.optimize import optimized_model
 from regal.frontends.onnx.parse import read_model
 from regal.frontends.onnx.sizes import complete_tables
 from regal.frontends.onnx.source import OnnxSource
+from regal.frontends.onnx.text import require_text_names
 from regal.frontends.onnx.tidy import tidy
 from regal.graph.check import require_valid_model
 from regal.graph.types import LoadedModel
@@ -44,8 +45,9 @@ def load(
     """
     try:
         return _load(path, shapes, dims, ort_level)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"'{path}' is corrupt: one of its names is no UTF-8 text") from error
+    except ModelError as error:
+        # Names in a hostile file may hold anything; a message stays one line.
+        raise ModelError("".join(c if c.isprintable() else "?" for c in str(error))) from error
     except RecursionError as error:
         raise ModelError(f"'{path}' is nested too deep") from error
 
@@ -54,6 +56,7 @@ def _load(
     path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], ort_level: str
 ) -> LoadedModel:
     model = read_model(path)
+    require_text_names(model)
     require_external_data(model, path)
     bindings = bind(model, shapes, dims)
     notes = list(bindings.notes)

@@ -20,9 +20,7 @@ LEVELS = ("none", "basic", "extended")
 LONGEST_OPTIMIZATION = 120.0  # seconds
 
 
-def optimized_model(
-    model: ModelProto, path: Path, bindings: Bindings, level: str
-) -> ModelProto:
+def optimized_model(model: ModelProto, path: Path, bindings: Bindings, level: str) -> ModelProto:
     """Return `model` with fixed input dimensions, as ONNX Runtime optimizes it.
 
     The result runs on this kind of machine; "extended" uses ONNX Runtime's own operators.

@@ -43,20 +43,22 @@ def read_model(path: Path) -> onnx.ModelProto:
 
 def _parse(path: Path, data: bytes) -> onnx.ModelProto:
     try:
-        return onnx.ModelProto.FromString(data)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError as error:
         raise ModelError(
             f"'{path}' is not an ONNX model: its {len(data)} bytes are no model protobuf"
             " (truncated, corrupt or another format)"
         ) from error
+    return model
 
 
 def _parse_text(path: Path, data: bytes) -> onnx.ModelProto:
     try:
-        return text_format.Parse(data.decode(), onnx.ModelProto())
+        model: onnx.ModelProto = text_format.Parse(data.decode(), onnx.ModelProto())
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(f"'{path}' is not an ONNX model as text: {reason}") from error
+    return model
 
 
 def _require_graph(path: Path, model: onnx.ModelProto) -> None:

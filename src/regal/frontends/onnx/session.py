@@ -40,5 +40,7 @@ def session_options(
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.enable_mem_reuse = reuse
+    # Or else every reader of a DequantizeLinear gets a copy of it, which runs when it likes.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
     options.log_severity_level = 4
     return options

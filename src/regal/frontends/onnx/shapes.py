@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,10 @@ import onnx
 import onnx.shape_inference
 
 from regal.frontends.onnx.dims import MOST_DIMENSIONS, Bindings, bound_size, set_shape, tensor_type
-from regal.frontends.onnx.tidy import bodies_of, is_standard
+from regal.frontends.onnx.tidy import bodies_of, graphs_in, is_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
@@ -42,15 +43,7 @@ def infer_types(
         bindings: numbers for the dimensions of its inputs.
         known: types of values of the main graph that inference cannot find itself.
     """
-    light = onnx.ModelProto(ir_version=model.ir_version)
-    light.opset_import.extend(model.opset_import)
-    _copy_light(model.graph, light.graph)
-    for value in light.graph.input:
-        tensor = tensor_type(value.type)
-        if tensor is not None and value.name in bindings.shapes:
-            set_shape(tensor.shape, bindings.shapes[value.name])
-    for name, type_proto in known.items():
-        light.graph.value_info.add(name=name).type.CopyFrom(type_proto)
+    light = _light_copy(model, bindings, known)
     carried = _carried_values(light.graph) <= MOST_CARRIED_VALUES
     data = light.SerializeToString()
     for data_prop in (True, False) if carried else (False,):
@@ -59,6 +52,40 @@ def infer_types(
             return onnx.shape_inference.infer_shapes(data, data_prop=data_prop)
         except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
             continue
+    return light
+
+
+def contradiction(model: ModelProto, bindings: Bindings, known: Mapping[str, TypeProto]) -> str:
+    """Return the first contradiction between the shapes of `model`, or ""."""
+    data = _light_copy(model, bindings, known).SerializeToString()
+    try:
+        onnx.shape_inference.infer_shapes(data, strict_mode=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        found = re.search(r"\(op_type:(.*?), node name: (.*?)\): \[\w+\] (.*)", str(error))
+        if found is None:
+            return " ".join(str(error).split())[:200]
+        kind, name, reason = found.groups()
+        return f"node '{name}' ({kind}): {reason}"
+    return ""
+
+
+def _light_copy(
+    model: ModelProto, bindings: Bindings, known: Mapping[str, TypeProto]
+) -> ModelProto:
+    light = onnx.ModelProto(ir_version=model.ir_version)
+    light.opset_import.extend(model.opset_import)
+    _copy_light(model.graph, light.graph)
+    # A domain without a version would end the inference of the whole graph.
+    imported = {entry.domain for entry in model.opset_import}
+    used = {node.domain for graph in graphs_in(light.graph) for node in graph.node}
+    for domain in sorted(used - imported - {"", "ai.onnx"}):
+        light.opset_import.add(domain=domain, version=1)
+    for value in light.graph.input:
+        tensor = tensor_type(value.type)
+        if tensor is not None and value.name in bindings.shapes:
+            set_shape(tensor.shape, bindings.shapes[value.name])
+    for name, type_proto in known.items():
+        light.graph.value_info.add(name=name).type.CopyFrom(type_proto)
     return light
 
 
@@ -102,6 +129,9 @@ def _copy_light(graph: GraphProto, light: GraphProto) -> None:
             copy.domain = STRIPPED
             _state_tensor(light, node.output[0], tensor.data_type, tuple(tensor.dims))
             continue
+        if _has_long_attribute(node):
+            copy.domain = STRIPPED
+            continue
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 made = copy.attribute.add(name=attribute.name, type=attribute.type)
@@ -117,7 +147,7 @@ def _copy_light(graph: GraphProto, light: GraphProto) -> None:
 def _is_short(tensor: TensorProto) -> bool:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False
-    return tensor.ByteSize() <= LONGEST_SHAPE_DATA
+    return int(tensor.ByteSize()) <= LONGEST_SHAPE_DATA
 
 
 def _is_long_constant(node: NodeProto) -> bool:
@@ -130,6 +160,13 @@ def _is_long_constant(node: NodeProto) -> bool:
     )
 
 
+def _has_long_attribute(node: NodeProto) -> bool:
+    """Return whether a standard node carries more numbers than any shape needs."""
+    return node.domain in ("", "ai.onnx") and any(
+        len(attribute.ints) > MOST_ATTRIBUTE_NUMBERS for attribute in node.attribute
+    )
+
+
 def _state_tensor(graph: GraphProto, name: str, kind: int, shape: tuple[int, ...]) -> None:
     tensor = graph.value_info.add(name=name).type.tensor_type
     tensor.elem_type = kind
@@ -139,14 +176,14 @@ def _state_tensor(graph: GraphProto, name: str, kind: int, shape: tuple[int, ...
 
 def _carried_values(graph: GraphProto) -> int:
     """Return a bound on the numbers that inference carries in one value, of this graph alone."""
-    sizes = {t.name: int(prod(t.dims)) for t in graph.initializer}
+    sizes = {t.name: prod(t.dims) for t in graph.initializer if _is_short(t)}
     most = 0
     for node in graph.node:
         carried = [sizes.get(name, 0) for name in node.input]
         if node.op_type == "Concat":
             result = sum(carried)
         elif node.op_type == "Constant":
-            result = node.ByteSize()
+            result = 0 if _is_long_constant(node) else node.ByteSize()
         elif node.op_type in CARRYING:
             result = max(carried, default=0)
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx
 
+from regal.errors import ModelError
 from regal.frontends.onnx.analogy import assume_values
 from regal.frontends.onnx.kinds import NAMES
+from regal.frontends.onnx.shapes import contradiction, declared_types
 from regal.frontends.onnx.tables import (
     Place,
     Table,
@@ -20,21 +21,23 @@ from regal.frontends.onnx.tables import (
     static_tables,
     type_of,
 )
-from regal.frontends.onnx.shapes import declared_types
 from regal.frontends.onnx.trace import trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from onnx import GraphProto, ModelProto
 
     from regal.frontends.onnx.dims import Bindings
-    from regal.frontends.onnx.trace import Trace, TypedShape
+    from regal.frontends.onnx.trace import Trace
 
 LONGEST_RUN = 60.0  # seconds for the one run that measures shapes
 MOST_NAMED = 4  # values that a note lists by name
-MOST_ROUNDS = 24  # of assuming one layer and inferring the rest
+# Layers of assumptions, after each of which the rest is inferred again, and the nodes that
+# this may take in all.
+MOST_ROUNDS = 24
+MOST_NODES_AGAIN = 20_000
 Missing = tuple[Place, str]
 # ONNX Runtime's names of element types in its profile.
 KINDS = {name: kind for kind, name in NAMES.items()} | {
@@ -43,9 +46,7 @@ KINDS = {name: kind for kind, name in NAMES.items()} | {
 }
 
 
-def complete_tables(
-    model: ModelProto, path: Path, bindings: Bindings
-) -> tuple[Tables, list[str]]:
+def complete_tables(model: ModelProto, path: Path, bindings: Bindings) -> tuple[Tables, list[str]]:
     """Return the size of every value of `model` and its bodies, and notes on those not proven.
 
     ONNX's own rules come first; then what the file states; then one run in ONNX Runtime on
@@ -61,16 +62,31 @@ def complete_tables(
         return tables, []
     notes = []
     seen = trace(model, path, bindings.shapes, seed=0, file_order=True, timeout_s=LONGEST_RUN)
+    _require_sound(model, bindings, known, seen)
     _take_measured(model, tables, seen)
     left = missing_values(model, tables)
     if len(left) < len(missing):
         taken = sorted(set(missing) - set(left))
         notes.append(_note(taken, "measured in ONNX Runtime on seeded inputs"))
     if left:
-        tables = _with_assumed(model, bindings, tables, known)
+        # A run leaves out only branches that were not taken: rules cannot add much.
+        if seen.reason:
+            tables = _with_assumed(model, bindings, tables, known)
+        assume_values(model.graph, tables, only_ready=False)
         why = f"; ONNX Runtime did not run it: {seen.reason}" if seen.reason else ""
         notes.append(_note(left, f"assumed from what their nodes read{why}"))
     return tables, notes
+
+
+def _require_sound(
+    model: ModelProto, bindings: Bindings, known: dict[str, onnx.TypeProto], seen: Trace
+) -> None:
+    """Refuse a model whose shapes contradict each other, by ONNX's rules and the runtime's."""
+    if "InferenceError]" not in seen.reason:
+        return
+    reason = contradiction(model, bindings, known)
+    if reason:
+        raise ModelError(f"the model is broken: {reason}")
 
 
 def missing_values(model: ModelProto, tables: Tables) -> list[Missing]:
@@ -135,23 +151,16 @@ def _enter(table: Table, name: str, kind: str, shape: tuple[int, ...]) -> None:
 def _with_assumed(
     model: ModelProto, bindings: Bindings, tables: Tables, known: dict[str, onnx.TypeProto]
 ) -> Tables:
-    """Return tables without gaps: assume a value, infer what follows from it, and so on."""
-    measured = {place: dict(table.values) for place, table in tables.items()}
-    for _ in range(MOST_ROUNDS):
-        before = set(missing_values(model, tables))
-        if not before:
+    """Return fuller tables: assume a value, infer what follows from it, and so on."""
+    nodes = sum(len(graph.node) for _, graph in graphs_of(model.graph))
+    assumed: dict[str, Value] = {}
+    for _ in range(min(MOST_ROUNDS, MOST_NODES_AGAIN // max(nodes, 1))):
+        if all(place for place, _ in missing_values(model, tables)):
             break
-        first = assume_values(model.graph, tables, only_ready=True)
-        known |= {name: type_of(value) for name, value in first.items() if not value.container}
+        assumed |= assume_values(model.graph, tables, only_ready=True)
+        known |= {name: type_of(v) for name, v in assumed.items() if not v.container}
         tables = static_tables(model, bindings, known)
-        for place, values in measured.items():
-            tables[place].values.update(
-                {name: value for name, value in values.items() if not value.is_static}
-            )
-        tables[()].values.update(first)
-        if set(missing_values(model, tables)) == before:
-            break
-    assume_values(model.graph, tables, only_ready=False)
+        tables[()].values.update(assumed)
     return tables
 
 

@@ -60,27 +60,21 @@ def graphs_of(graph: GraphProto, place: Place = ()) -> Iterator[tuple[Place, Gra
             yield from graphs_of(body, (*place, (position, number)))
 
 
-def static_tables(
-    model: ModelProto, bindings: Bindings, known: Mapping[str, TypeProto]
-) -> Tables:
+def static_tables(model: ModelProto, bindings: Bindings, known: Mapping[str, TypeProto]) -> Tables:
     """Return what ONNX's rules tell about the values of `model` and its bodies."""
     inferred = infer_types(model, bindings, known)
     tables: Tables = {}
     pairs = zip(graphs_of(model.graph), graphs_of(inferred.graph), strict=True)
     for (place, graph), (_, light) in pairs:
         table = Table()
-        for name, kind in declared_types(light).items():
-            note_type(table, name, kind, bindings.names)
         for tensor in graph.initializer:
-            table.values[tensor.name] = _filled(
-                tensor.name, tensor.data_type, tuple(tensor.dims)
-            )
+            table.values[tensor.name] = _filled(tensor.name, tensor.data_type, tuple(tensor.dims))
         for sparse in graph.sparse_initializer:
             # ONNX Runtime unpacks it when it loads the model.
             values = sparse.values
-            table.values[values.name] = _filled(
-                values.name, values.data_type, tuple(sparse.dims)
-            )
+            table.values[values.name] = _filled(values.name, values.data_type, tuple(sparse.dims))
+        for name, kind in declared_types(light).items():
+            note_type(table, name, kind, bindings.names)
         tables[place] = table
     return tables
 
@@ -93,8 +87,10 @@ def note_type(table: Table, name: str, kind: TypeProto, names: Mapping[str, int]
     tensor = tensor_type(inner)
     element = tensor.elem_type if tensor is not None else 0
     shape = shape_of(tensor, names) if tensor is not None and not container else None
-    value = dense(element, shape) if shape is not None and dtype_name(element) else None
-    if value is not None:
+    if shape is not None and dtype_name(element):
+        value = dense(element, shape)
+        if value is None:
+            raise ModelError(f"value '{name}' has the impossible shape {shape[:8]}")
         table.values[name] = value
         table.open.pop(name, None)
     elif element or container:
@@ -114,8 +110,10 @@ def container_of(kind: TypeProto) -> tuple[str, TypeProto]:
 
 
 def dense(kind: int, shape: tuple[int, ...], *, is_static: bool = True) -> Value | None:
-    """Return a tensor, or None if its shape is absurd."""
-    if len(shape) > MOST_DIMENSIONS or any(not 0 <= size <= LARGEST_VALUE for size in shape):
+    """Return a tensor, or None if its shape is absurd or its type is none."""
+    if not dtype_name(kind) or len(shape) > MOST_DIMENSIONS:
+        return None
+    if any(not 0 <= size <= LARGEST_VALUE for size in shape):
         return None
     size = tensor_bytes(kind, shape)
     if size > LARGEST_VALUE:

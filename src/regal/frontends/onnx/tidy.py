@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 import onnx.inliner
+from google.protobuf.message import DecodeError
 
 from regal.errors import ModelError
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 MOST_BODY_LEVELS = 32
+MOST_INLINED_NODES = 1_000_000
+# Standard operators that ONNX Runtime 1.32 runs as the nodes of their definition. It adds
+# those nodes behind all others, so that no order of the file can reach them. Others, such as
+# CastLike, have definitions that depend on types: those are left to ONNX Runtime.
+KERNELLESS = frozenset({"HardSwish", "MeanVarianceNormalization", "Mish", "Swish"})
 
 
 def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
@@ -50,16 +56,57 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
     if model.functions:
         _require_finite_calls(model)
         calls = len(model.functions)
-        try:
-            model = onnx.inliner.inline_local_functions(model, convert_version=False)
-        except (RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ModelError(f"the local functions cannot be inlined: {reason}") from error
+        model = _inlined(model, None)
         notes.append(f"inlined the {calls} local functions, so that their nodes can be ordered")
+    kernelless = {
+        (node.domain, node.op_type)
+        for graph in graphs_in(model.graph)
+        for node in graph.node
+        if any(is_standard(node, kind) for kind in KERNELLESS)
+    }
+    if kernelless:
+        model = _inlined(model, sorted(kernelless))
+        kinds = ", ".join(kind for _, kind in sorted(kernelless))
+        notes.append(f"expanded {kinds}, for which ONNX Runtime has no kernel")
+    dropped = sum(_drop_overridden(graph) for graph in graphs_in(model.graph))
+    if dropped:
+        notes.append(f"left out {dropped} Constant nodes that later ones redefine")
     moved = _sort_graph(model.graph, [_initializer_names(model.graph)], 0)
     if moved:
         notes.append(f"moved {moved} nodes behind the nodes that they read from")
     return model, notes
+
+
+def _inlined(model: ModelProto, kinds: list[tuple[str, str]] | None) -> ModelProto:
+    """Return `model` with its local functions inlined, or the standard operators `kinds`."""
+    try:
+        if kinds is None:
+            return onnx.inliner.inline_local_functions(model)
+        return onnx.inliner.inline_selected_functions(model, kinds, inline_schema_functions=True)
+    except (RuntimeError, ValueError, DecodeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"functions of the model cannot be inlined: {reason}") from error
+
+
+def _drop_overridden(graph: GraphProto) -> int:
+    """Remove Constant nodes whose value a later one defines again; return how many.
+
+    The last one counts in ONNX Runtime, for all readers.
+    """
+    last: dict[str, int] = {}
+    for position, node in enumerate(graph.node):
+        if is_standard(node, "Constant") and len(node.output) == 1:
+            last[node.output[0]] = position
+    drop = [
+        position
+        for position, node in enumerate(graph.node)
+        if is_standard(node, "Constant")
+        and len(node.output) == 1
+        and last[node.output[0]] != position
+    ]
+    for position in reversed(drop):
+        del graph.node[position]
+    return len(drop)
 
 
 def names_read(node: NodeProto) -> set[str]:
@@ -114,9 +161,7 @@ def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     moved = sum(
         _sort_graph(body, visible, level + 1) for node in graph.node for body in bodies_of(node)
     )
-    before = [
-        sorted({writer[name] for name in names if name in writer}) for names in reads
-    ]
+    before = [sorted({writer[name] for name in names if name in writer}) for names in reads]
     if any(p >= position for position, earlier in enumerate(before) for p in earlier):
         order = _first_order(graph, before)
         nodes = [graph.node[i] for i in order]
@@ -181,9 +226,6 @@ def _require_finite_calls(model: ModelProto) -> None:
     total = sum(size.get((n.domain, n.op_type), 1) for n in _all_nodes(model.graph.node))
     if total > MOST_INLINED_NODES:
         raise ModelError(f"the local functions expand to more than {MOST_INLINED_NODES} nodes")
-
-
-MOST_INLINED_NODES = 1_000_000
 
 
 def _all_nodes(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:

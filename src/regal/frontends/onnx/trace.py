@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import onnx
-
+from regal.frontends.onnx.prepare import runnable_copy
 from regal.frontends.onnx.runtime import RunRequest, run_in_child
 from regal.frontends.onnx.tidy import bodies_of
 
@@ -63,8 +62,7 @@ def trace(
         file_order: run nodes as listed, or in ONNX Runtime's default order.
         timeout_s: wall time that the child process may take.
     """
-    named = onnx.ModelProto()
-    named.CopyFrom(model)
+    named = runnable_copy(model)
     _name_nodes(named.graph, ())
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         file = Path(folder, "model.onnx")

@@ -25,17 +25,48 @@ _COPIES: Final = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 # One loop `output[i] = f(input[i])`, or a table look-up. QUANTIZE, DEQUANTIZE and CAST
 # qualify only when elements keep their size: see below.
 _UNARY: Final = frozenset(
-    """
-    ABS CAST CEIL COS DEQUANTIZE ELU EXP FLOOR HARD_SWISH LEAKY_RELU LOG LOGICAL_NOT LOGISTIC
-    NEG QUANTIZE RELU RELU6 ROUND RSQRT SIN SQRT SQUARE TANH
-    """.split()
+    {
+        "ABS",
+        "CAST",
+        "CEIL",
+        "COS",
+        "DEQUANTIZE",
+        "ELU",
+        "EXP",
+        "FLOOR",
+        "HARD_SWISH",
+        "LEAKY_RELU",
+        "LOG",
+        "LOGICAL_NOT",
+        "LOGISTIC",
+        "NEG",
+        "QUANTIZE",
+        "RELU",
+        "RELU6",
+        "ROUND",
+        "RSQRT",
+        "SIN",
+        "SQRT",
+        "SQUARE",
+        "TANH",
+    }
 )
 # Two operands, either of which may be broadcast; the one that is not may be overwritten.
 _BINARY: Final = frozenset(
-    """
-    ADD DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL PRELU
-    SQUARED_DIFFERENCE SUB
-    """.split()
+    {
+        "ADD",
+        "DIV",
+        "FLOOR_DIV",
+        "FLOOR_MOD",
+        "LOGICAL_AND",
+        "LOGICAL_OR",
+        "MAXIMUM",
+        "MINIMUM",
+        "MUL",
+        "PRELU",
+        "SQUARED_DIFFERENCE",
+        "SUB",
+    }
 )
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
+from typing import Any
 
 
 def main() -> None:
     """Print one JSON object as the last line of stdout."""
     request = json.load(sys.stdin)
     try:
-        from ai_edge_litert import interpreter as litert
+        litert: Any = import_module("ai_edge_litert.interpreter")
     except ImportError:
         print(json.dumps({"error": "ai-edge-litert is not installed: pip install regal[tflite]"}))
         return

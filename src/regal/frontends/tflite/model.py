@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
@@ -145,8 +146,7 @@ def parse_tflite(data: bytes) -> TfliteFile:
     if not tables:
         raise ModelError("model has no subgraph")
     subgraphs = tuple(
-        _subgraph(table, index, len(tables), codes, buffers)
-        for index, table in enumerate(tables)
+        _subgraph(table, index, len(tables), codes, buffers) for index, table in enumerate(tables)
     )
     _require_own_operator_lists(subgraphs)
     return TfliteFile(
@@ -321,7 +321,7 @@ def _require_own_operator_lists(subgraphs: tuple[FileSubgraph, ...]) -> None:
         for s in subgraphs
         if s.operators
     )
-    for (_, end, name), (start, _, other) in zip(lists, lists[1:], strict=False):
+    for (_, end, name), (start, _, other) in pairwise(lists):
         if start < end:
             raise ModelError(f"subgraphs '{name}' and '{other}' share their list of operators")
     for subgraph in subgraphs:

@@ -74,9 +74,7 @@ def _require_known_names(
                 raise UsageError(f"--{what} {name}: the model has no such input; known: {listed}")
 
 
-def _input_shape(
-    tensor: FileTensor, shapes: Mapping[str, Shape], dims: Mapping[str, int]
-) -> Shape:
+def _input_shape(tensor: FileTensor, shapes: Mapping[str, Shape], dims: Mapping[str, int]) -> Shape:
     name = tensor.name
     given = shapes.get(name)
     if given is not None and len(given) != len(tensor.shape):

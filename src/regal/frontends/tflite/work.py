@@ -11,13 +11,47 @@ if TYPE_CHECKING:
     from regal.graph.types import Tensor
 
 _FREE: Final = frozenset(
-    """
-    RESHAPE SQUEEZE EXPAND_DIMS SHAPE RANK CONCATENATION PACK UNPACK SPLIT SPLIT_V SLICE
-    STRIDED_SLICE GATHER GATHER_ND TRANSPOSE PAD PADV2 MIRROR_PAD TILE FILL BROADCAST_TO
-    SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND VAR_HANDLE READ_VARIABLE
-    ASSIGN_VARIABLE CALL CALL_ONCE IF WHILE HASHTABLE HASHTABLE_IMPORT RESIZE_NEAREST_NEIGHBOR
-    REVERSE_V2 DYNAMIC_UPDATE_SLICE BROADCAST_ARGS ZEROS_LIKE
-    """.split()
+    {
+        "RESHAPE",
+        "SQUEEZE",
+        "EXPAND_DIMS",
+        "SHAPE",
+        "RANK",
+        "CONCATENATION",
+        "PACK",
+        "UNPACK",
+        "SPLIT",
+        "SPLIT_V",
+        "SLICE",
+        "STRIDED_SLICE",
+        "GATHER",
+        "GATHER_ND",
+        "TRANSPOSE",
+        "PAD",
+        "PADV2",
+        "MIRROR_PAD",
+        "TILE",
+        "FILL",
+        "BROADCAST_TO",
+        "SPACE_TO_DEPTH",
+        "DEPTH_TO_SPACE",
+        "SPACE_TO_BATCH_ND",
+        "BATCH_TO_SPACE_ND",
+        "VAR_HANDLE",
+        "READ_VARIABLE",
+        "ASSIGN_VARIABLE",
+        "CALL",
+        "CALL_ONCE",
+        "IF",
+        "WHILE",
+        "HASHTABLE",
+        "HASHTABLE_IMPORT",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "REVERSE_V2",
+        "DYNAMIC_UPDATE_SLICE",
+        "BROADCAST_ARGS",
+        "ZEROS_LIKE",
+    }
 )
 
 

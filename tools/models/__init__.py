@@ -1,0 +1,1 @@
+"""Builders of the models that ship in `examples/models`."""
