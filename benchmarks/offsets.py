@@ -151,7 +151,7 @@ def _minimalloc(
 
 
 def _idealloc(path: Path, arguments: argparse.Namespace) -> Row:
-    command = [str(arguments.idealloc), "-i", str(path), "-l", "5"]
+    command = [str(arguments.idealloc), "-l", "5", "-i", str(path), "ex-csv"]
     started = time.perf_counter()
     try:
         done = subprocess.run(
@@ -160,7 +160,7 @@ def _idealloc(path: Path, arguments: argparse.Namespace) -> Row:
     except subprocess.TimeoutExpired:
         return Row(tool="idealloc", arena_bytes=0, seconds=20 * arguments.time, note="no answer")
     seconds = time.perf_counter() - started
-    found = re.findall(r"(?:makespan|Makespan)\D*(\d+)", done.stdout + done.stderr)
+    found = re.findall(r"Makespan:\s*(\d+)", done.stdout + done.stderr)
     arena = min((int(text) for text in found), default=0)
     return Row(tool="idealloc", arena_bytes=arena, seconds=seconds, note="its own number")
 
@@ -184,9 +184,13 @@ def _vela(columns: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
         def get_alignment(self) -> int:
             return 1
 
-    ranges = [Range(int(a), int(b), int(s)) for a, b, s in zip(*columns, strict=True)]
+    # It keeps a list per time slot, so steps at which nothing changes are left out.
+    first, last, size = columns
+    times = np.unique(np.concatenate([first, last + 1]))
+    slots = (np.searchsorted(times, first), np.searchsorted(times, last + 1) - 1)
+    ranges = [Range(int(a), int(b), int(s)) for a, b, s in zip(*slots, size, strict=True)]
     started = time.perf_counter()
-    offsets = HillClimbAllocator(ranges, 2000, 0).allocate()
+    offsets = HillClimbAllocator(ranges, 2000, 2**62).allocate()
     seconds = time.perf_counter() - started
     arena = _checked(columns, np.array(offsets, dtype=np.int64))
     return Row(tool="vela hillclimb 2,000", arena_bytes=arena, seconds=seconds)

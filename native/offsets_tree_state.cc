@@ -14,19 +14,24 @@ OffsetTree::OffsetTree(const OffsetProblem& problem, const TreeOptions& options)
   const int64_t n = problem.n, n_sections = problem.n_sections;
   meets_.assign(n * words_, 0);
   in_section_.assign(n_sections * words_, 0);
-  for (int32_t b = 0; b < n; ++b) {
+  const auto bit = [](int32_t b) { return uint64_t{1} << (b % 64); };
+  std::vector<std::vector<int32_t>> starts(n_sections);
+  for (int32_t b = 0; b < problem.n; ++b) {
     for (const SectionRun run : problem.runs_of(b)) {
-      for (int64_t s = run.begin; s < run.end; ++s) in_section_[s * words_ + b / 64] |= uint64_t{1} << (b % 64);
+      starts[run.begin].push_back(b);
+      for (int64_t s = run.begin; s < run.end; ++s) in_section_[s * words_ + b / 64] |= bit(b);
     }
   }
-  for (int64_t b = 0; b < n; ++b) {
-    uint64_t* row = &meets_[b * words_];
+  // A run meets what is live where it begins, and what begins while it lasts.
+  for (int32_t b = 0; b < problem.n; ++b) {
+    uint64_t* row = &meets_[int64_t{b} * words_];
     for (const SectionRun run : problem.runs_of(b)) {
-      for (int64_t s = run.begin; s < run.end; ++s) {
-        for (int32_t w = 0; w < words_; ++w) row[w] |= in_section_[s * words_ + w];
+      for (int32_t w = 0; w < words_; ++w) row[w] |= in_section_[int64_t{run.begin} * words_ + w];
+      for (int32_t s = run.begin + 1; s < run.end; ++s) {
+        for (const int32_t other : starts[s]) row[other / 64] |= bit(other);
       }
     }
-    row[b / 64] &= ~(uint64_t{1} << (b % 64));
+    row[b / 64] &= ~bit(b);
   }
   link_peers();
 }
