@@ -69,6 +69,8 @@ def litert_rule(boxes: Boxes, limits: Limits) -> Ints:
 
 def vela_hill_climb(boxes: Boxes, limits: Limits) -> Ints:
     """Return the offsets of Ethos-U Vela's HillClimbAllocator."""
+    if len(boxes.size) > _LARGEST_VELA:
+        raise Skipped(f"more than {_LARGEST_VELA} boxes, and it takes no time limit")
     module = _package("ethosu.vela.hillclimb_allocation", "ethos-u-vela")
     ranges = [
         _VelaRange(int(a), int(b), int(size), boxes.alignment)
@@ -76,6 +78,9 @@ def vela_hill_climb(boxes: Boxes, limits: Limits) -> Ints:
     ]
     allocator = module.HillClimbAllocator(ranges, limits.vela_iterations, 1 << 62)
     return np.array(allocator.allocate(), dtype=np.int64)
+
+
+_LARGEST_VELA = 1000  # 1,746 boxes: more than two CPU minutes for 500 iterations
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,13 @@ void bind_offsets(nb::module_& module) {
       .value("HINT", GreedyRule::Hint);
   module.def(
       "place_greedily",
-      [](const OffsetProblem& problem, GreedyRule rule, bool best_fit) {
+      [](const OffsetProblem& problem, GreedyRule rule, bool best_fit, int64_t capacity) {
         nb::gil_scoped_release unlocked;
-        return regal::place_greedily(problem, rule, best_fit ? regal::FitRule::Best : regal::FitRule::First);
+        const auto fit = best_fit ? regal::FitRule::Best : regal::FitRule::First;
+        return regal::place_greedily(problem, rule, fit, capacity);
       },
-      "problem"_a, "rule"_a, "best_fit"_a = false, "Places all buffers in the order of one rule.");
+      "problem"_a, "rule"_a, "best_fit"_a = false, "capacity"_a = regal::kFree,
+      "Places buffers in the order of one rule; what would pass the capacity gets -1.");
   module.def("solve_windows", &solve_windowed, "buffers"_a, "pieces"_a, "capacity"_a, "nodes"_a,
              "seconds"_a, "cancel"_a = nb::none(),
              "Places (n, 3) buffers [bytes, alignment, fixed] that consist of (k, 5) pieces "

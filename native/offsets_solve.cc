@@ -16,6 +16,8 @@ namespace {
 constexpr int32_t kLargestTree = 8192;
 constexpr int64_t kAnyEnd = std::numeric_limits<int64_t>::max();
 
+// The hardest of minimalloc's instances at their bound need up to 150,000 nodes.
+constexpr int64_t kNodesAtBound = 500'000;
 constexpr int64_t kImproveRounds = 20;  // before the tree, which is better where it fits
 
 constexpr TreeStrategy kStrategies[] = {
@@ -130,7 +132,8 @@ OffsetResult facts_of(const OffsetProblem& problem) {
 // then by bisection, since a far too low capacity is as hard to refute as a high one is useless.
 void minimize(const OffsetProblem& problem, const OffsetOptions& options, Budget& budget, OffsetResult& result) {
   Decider decider(problem, options.tree, options.seed, budget);
-  int64_t nodes = options.limits.nodes > 0 ? (options.limits.nodes - budget.used) / 2 : 400 * problem.n;
+  const int64_t left = options.limits.nodes > 0 ? options.limits.nodes - budget.used : kAnyEnd;
+  int64_t nodes = std::clamp<int64_t>(left / 2, 1, std::max<int64_t>(kNodesAtBound, 400 * problem.n));
   int64_t target = result.lower_bound;
   while (result.arena_bytes > result.lower_bound && !budget.is_spent()) {
     const TreeVerdict verdict = decider.decide(target, nodes);
@@ -142,22 +145,22 @@ void minimize(const OffsetProblem& problem, const OffsetOptions& options, Budget
     if (verdict == TreeVerdict::Stopped && steps <= 1) {
       nodes *= 2;
       target = result.lower_bound;
-      continue;
+      continue;  // all capacities are open again, with more nodes each
     }
-    if (verdict == TreeVerdict::Stopped) nodes = std::min(nodes, 100 * int64_t{problem.n});
+    nodes = std::max(std::min(left / 16, kNodesAtBound), 100 * int64_t{problem.n});
     target = std::max(undecided + std::max<int64_t>(steps / 2, 1) * problem.unit, result.lower_bound);
   }
 }
 
 }  // namespace
 
-OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit) {
+OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit, int64_t capacity) {
   OffsetResult result = facts_of(problem);
   if (problem.n == 0 || problem.has_clash()) return result;
   Placer placer(problem);
-  placer.place(greedy_order(problem, rule), fit, kAnyEnd);
-  keep(problem, placer.offsets(), result);
-  if (result.arena_bytes == result.lower_bound) result.status = OffsetStatus::Optimal;
+  result.arena_bytes = placer.place(greedy_order(problem, rule), fit, capacity == kFree ? kAnyEnd : capacity);
+  result.offsets = placer.offsets();
+  if (capacity == kFree && result.arena_bytes == result.lower_bound) result.status = OffsetStatus::Optimal;
   return result;
 }
 

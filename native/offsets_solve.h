@@ -22,7 +22,7 @@ OffsetResult solve_offsets(const OffsetProblem& problem, const OffsetOptions& op
 OffsetResult search_tree(const OffsetProblem& problem, int64_t capacity, const TreeOptions& options,
                          const TreeStrategy& strategy, const OffsetLimits& limits);
 
-// One greedy placement, without any search.
-OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit);
+// One greedy placement, without any search. With a capacity, what would end above it gets kFree.
+OffsetResult place_greedily(const OffsetProblem& problem, GreedyRule rule, FitRule fit, int64_t capacity);
 
 }  // namespace regal

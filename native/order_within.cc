@@ -32,12 +32,6 @@ struct Level {
 
 }  // namespace
 
-bool ForcedMoves::fits(int64_t during, int64_t budget) {
-  if (during <= budget) return true;
-  next_budget_ = std::min(next_budget_, during);
-  return false;
-}
-
 void ForcedMoves::run_all(Downset& done, int64_t budget) {
   while (run_one(done, budget)) {
   }
@@ -47,7 +41,7 @@ bool ForcedMoves::run_one(Downset& done, int64_t budget) {
   for (const int32_t v : done.ready()) {
     ++steps_seen_;
     const auto [during, after] = done.effect_of(v);
-    if (after <= done.live_bytes() && fits(during, budget)) {
+    if (after <= done.live_bytes() && during <= budget) {
       done.run(v);
       return true;
     }
@@ -68,7 +62,7 @@ bool ForcedMoves::run_descent(Downset& done, int64_t budget, int32_t first) {
   const int32_t start = done.size();
   const int64_t goal = done.live_bytes();
   ++steps_seen_;
-  if (!fits(done.effect_of(first).during, budget)) return false;
+  if (done.effect_of(first).during > budget) return false;
   size_t known = done.ready().size() - 1;  // ops past this place are new since the last spine op
   done.run(first);
   while (done.live_bytes() > goal && done.size() - start < kLongestDescent) {
@@ -77,7 +71,7 @@ bool ForcedMoves::run_descent(Downset& done, int64_t budget, int32_t first) {
     for (size_t i = known; i < done.ready().size(); ++i) {
       const int32_t v = done.ready()[i];
       const auto [during, after] = done.effect_of(v);
-      if (fits(during, budget)) best = std::min(best, Move{after, during, v});
+      if (during <= budget) best = std::min(best, Move{after, during, v});
     }
     if (best.op < 0) break;
     const bool is_spine = best.after > done.live_bytes();
@@ -142,7 +136,7 @@ OrderWithin order_within(const OrderProblem& problem, const OrderProblem& backwa
   while (!done.is_full()) {
     if (path.empty()) {
       result.answer = Answer::No;
-      result.next_budget = std::min({next_budget, forced.next_budget(), forced_back.next_budget()});
+      result.next_budget = next_budget;
       return result;
     }
     done.undo_to(path.back().size);

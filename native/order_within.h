@@ -15,14 +15,16 @@ enum class Answer { No, Yes, Unknown };
 struct OrderWithin {
   Answer answer = Answer::Unknown;
   std::vector<int32_t> order;  // such an order, for Yes
-  // No holds for every budget below this one.
+  // No holds for every budget below this one: the cheapest step that was ruled out. Forced moves do not
+  // count; they are as right within a larger budget.
   int64_t next_budget = std::numeric_limits<int64_t>::max();
 };
 
 // Depth-first search over the downsets that can be reached within `budget`, each visited once.
 // In every downset, moves that can never hurt are made at once (see ForcedMoves). `backward` is
 // reversed(problem): it tells which ops may wait until the end.
-// Spends one unit per visited downset (more if it has many moves); gives up (Unknown) when `effort` or `memory_bytes` is gone.
+// Spends one unit per visited downset (more if it has many moves); gives up (Unknown) when `effort` or
+// `memory_bytes` is gone.
 OrderWithin order_within(const OrderProblem& problem, const OrderProblem& backward, int64_t budget,
                          Effort& effort, int64_t memory_bytes = int64_t{1} << 30);
 
@@ -44,18 +46,13 @@ class ForcedMoves {
   // Runs forced moves until none is left.
   void run_all(Downset& done, int64_t budget);
 
-  // The least step cost above the budget seen so far: what limited the moves.
-  int64_t next_budget() const { return next_budget_; }
-
   // Steps whose cost was computed so far.
   int64_t steps_seen() const { return steps_seen_; }
 
  private:
   bool run_one(Downset& done, int64_t budget);
   bool run_descent(Downset& done, int64_t budget, int32_t first);
-  bool fits(int64_t during, int64_t budget);
 
-  int64_t next_budget_ = std::numeric_limits<int64_t>::max();
   int64_t steps_seen_ = 0;
 };
 

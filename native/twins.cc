@@ -110,15 +110,14 @@ std::vector<int32_t> Finder::private_storages(const Unit& unit) const {
   std::vector<std::pair<Description, int32_t>> owned;
   for (auto& [s, fact] : facts) {
     const auto row = problem_.touchers[s];
-    const bool is_private = !problem_.is_input[s] && std::all_of(row.begin(), row.end(), [&](int32_t v) {
-      return place_[v] >= 0 || is_after_[v];
-    });
+    const bool is_private =
+        std::all_of(row.begin(), row.end(), [&](int32_t v) { return place_[v] >= 0 || is_after_[v]; });
     if (!is_private) continue;
     for (const int32_t v : row) {
       if (place_[v] >= 0) fact.push_back(place_[v]);
     }
     std::sort(fact.begin(), fact.end());
-    fact.insert(fact.end(), {-1, problem_.bytes[s], problem_.is_output[s]});
+    fact.insert(fact.end(), {-1, problem_.bytes[s], problem_.is_input[s], problem_.is_output[s]});
     owned.emplace_back(std::move(fact), s);
   }
   std::sort(owned.begin(), owned.end());
@@ -138,7 +137,7 @@ Description Finder::describe(const Unit& unit) {
     name[s] = -2 - static_cast<int64_t>(name.size());
     const auto row = problem_.touchers[s];
     const bool leaves = std::any_of(row.begin(), row.end(), [&](int32_t v) { return place_[v] < 0; });
-    all.insert(all.end(), {problem_.bytes[s], problem_.is_output[s], leaves});
+    all.insert(all.end(), {problem_.bytes[s], problem_.is_input[s], problem_.is_output[s], leaves});
   }
   const auto name_of = [&](int32_t s) { return name.contains(s) ? name[s] : s; };
   const auto add_sorted = [&](Description part) {

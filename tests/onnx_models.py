@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import GraphProto, TensorProto, helper
+
+from regal.frontends.onnx.source import OnnxSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnx import ModelProto, NodeProto, ValueInfoProto
+
+    from regal.graph.types import LoadedModel
 
 FLOAT = TensorProto.FLOAT
+Attribute = int | Sequence[int] | TensorProto | GraphProto
 
 
 def tensor(name: str, shape: Sequence[int | str | None], kind: int = FLOAT) -> ValueInfoProto:
@@ -22,16 +29,23 @@ def tensor(name: str, shape: Sequence[int | str | None], kind: int = FLOAT) -> V
 
 
 def node(
-    kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: object
+    kind: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    name: str = "",
+    domain: str = "",
+    **attributes: Attribute,
 ) -> NodeProto:
-    return helper.make_node(kind, inputs, outputs, **attributes)
+    made = helper.make_node(kind, inputs, outputs, name=name, domain=domain)
+    made.attribute.extend(helper.make_attribute(k, v) for k, v in sorted(attributes.items()))
+    return made
 
 
 def graph(
     nodes: Sequence[NodeProto],
     inputs: Sequence[ValueInfoProto],
     outputs: Sequence[str],
-    weights: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] | None = None,
+    weights: Mapping[str, NDArray[np.generic]] | None = None,
     kind: int = FLOAT,
 ) -> GraphProto:
     return helper.make_graph(
@@ -65,3 +79,8 @@ def branches(width: int = 4, size: int = 1024) -> ModelProto:
 def save(proto: ModelProto, path: Path) -> Path:
     path.write_bytes(proto.SerializeToString())
     return path
+
+
+def source_of(loaded: LoadedModel) -> OnnxSource:
+    assert isinstance(loaded.source, OnnxSource)
+    return loaded.source

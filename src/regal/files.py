@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from regal.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 
@@ -28,6 +28,27 @@ def require_writable(out: Path, *, inputs: Iterable[Path], force: bool) -> None:
             raise UsageError(f"output '{out}' is the input; an input is never overwritten")
     if out.exists() and not force:
         raise UsageError(f"output '{out}' exists; pass --force to replace it")
+
+
+def write_all(
+    files: Mapping[str, bytes], out: Path, *, inputs: Iterable[Path], force: bool
+) -> None:
+    """Write a model and what lies beside it: name "" is `out`, other names are its neighbors.
+
+    A neighbor that exists with the same bytes is left alone: a model that is written beside its
+    original shares the external data.
+
+    Raises:
+        UsageError: a neighbor exists with other bytes and `force` is off.
+    """
+    inputs = tuple(inputs)
+    for name, data in files.items():
+        path = out.with_name(name) if name else out
+        if name and path.is_file() and path.read_bytes() == data:
+            continue
+        if name:
+            require_writable(path, inputs=inputs, force=force)
+        write_atomically(path, data)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

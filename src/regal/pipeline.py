@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.backends import backend_of
-from regal.files import require_writable, write_atomically
+from regal.files import require_writable, write_all
 from regal.frontends import load
 from regal.graph.file import model_hash
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
-from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.meter import Meter
-from regal.search.planner import Search, before_plan, plan_model
+from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
+from regal.search.packing import before_plan
+from regal.search.planner import Search, plan_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+    from regal.backends import Backend
+    from regal.backends.types import AppliedModel, Verification
     from regal.graph.types import LoadedModel
 
 
@@ -77,6 +81,7 @@ def search(model: LoadedModel, options: Options) -> ModelPlan:
     """Return the plans that the chosen method finds for all entries of the model."""
     seconds = options.seconds or DEFAULT_SECONDS.get(options.method)
     meter = Meter(evaluations=options.evaluations, seconds=seconds)
+    runtime_order = backend_of(model.framework).default_order(model)
     plans = plan_model(
         model.entries,
         Search(
@@ -86,6 +91,7 @@ def search(model: LoadedModel, options: Options) -> ModelPlan:
             threads=options.threads,
             decides_all=options.method == DEFAULT_METHOD,
         ),
+        runtime_order,
     )
     return ModelPlan(
         graph_hash=model_hash(model),
@@ -97,15 +103,54 @@ def search(model: LoadedModel, options: Options) -> ModelPlan:
 
 
 def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
-    """Write the applied model to `out` and return the result with the runtimes' verdict."""
+    """Write the applied model to `out` once the runtimes agree with it.
+
+    A model whose outputs differ is not written. Where the runtime measures more memory than
+    for the original, its own order is written instead.
+    """
     backend = backend_of(result.model.framework)
-    applied = backend.apply(result.model, result.plan)
-    for name, data in applied.files.items():
-        write_atomically(out.with_name(name) if name else out, data)
-    result = replace(result, out=out, notes=(*result.notes, *applied.notes))
     if not options.verify:
+        applied = backend.apply(result.model, result.plan)
+        write_all(applied.files, out, inputs=[result.path], force=options.force)
+        result = replace(result, out=out, notes=(*result.notes, *applied.notes))
         return replace(result, verify_skipped="--no-verify")
-    verification = backend.verify(
-        result.path, out, seed=options.seed, shapes=options.shapes, dims=options.dims
+    applied = backend.refine(result.model, result.plan)
+    verification = _verified(backend, applied, result, out.name, options)
+    if verification.grows:
+        kept = backend.refine(result.model, result.before)
+        again = _verified(backend, kept, result, out.name, options)
+        if again.outputs_equal and not again.takes_more_than(verification):
+            note = f"{verification.grows} with the plan: the runtime's own order is kept"
+            applied, verification = replace(kept, notes=(note,)), again
+            result = replace(result, plan=_kept(result))
+    result = replace(
+        result,
+        notes=(*result.notes, *applied.notes),
+        verification=verification,
+        verify_skipped=verification.skipped,
     )
-    return replace(result, verification=verification, verify_skipped=verification.skipped)
+    if not result.is_equal:
+        return replace(result, notes=(*result.notes, f"'{out.name}' is not written"))
+    write_all(applied.files, out, inputs=[result.path], force=options.force)
+    return replace(result, out=out)
+
+
+def _verified(
+    backend: Backend, applied: AppliedModel, result: Result, name: str, options: Options
+) -> Verification:
+    """Return the runtimes' verdict on a model that lies in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="regal-") as folder:
+        out = Path(folder, name)
+        write_all(applied.files, out, inputs=[], force=False)
+        return backend.verify(
+            result.path, out, seed=options.seed, shapes=options.shapes, dims=options.dims
+        )
+
+
+def _kept(result: Result) -> ModelPlan:
+    """Return the plan of the runtime's own order, with the bounds that the search has proven."""
+    plans = tuple(
+        replace(before, peak_bound=min(plan.peak_bound, before.peak_bytes))
+        for before, plan in zip(result.before.plans, result.plan.plans, strict=True)
+    )
+    return replace(result.plan, plans=plans)

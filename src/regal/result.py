@@ -66,11 +66,16 @@ class Result:
         return self.capacity is None or self.arena_bytes <= self.capacity
 
     @property
+    def is_equal(self) -> bool:
+        """Return whether no runtime saw other outputs; where none could judge, none did."""
+        if self.verification is None or not self.verification.checks:
+            return True
+        return self.verification.outputs_equal
+
+    @property
     def is_good(self) -> bool:
         """Return whether the result may be used: it fits, and no runtime saw other outputs."""
-        verification = self.verification
-        judged = verification is not None and bool(verification.checks)
-        return self.fits and not (judged and not verification.outputs_equal)  # type: ignore[union-attr]
+        return self.fits and self.is_equal
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:

@@ -12,7 +12,11 @@ import pytest
 
 from regal.backends.tflite import apply, c_header
 from regal.backends.tflite.offsets import arena_offsets, placed_subgraphs
-from regal.backends.tflite.rewrite import with_offline_plan, with_operator_orders
+from regal.backends.tflite.rewrite import (
+    require_same_model,
+    with_offline_plan,
+    with_operator_orders,
+)
 from regal.errors import BackendError
 from regal.frontends.tflite import load, source_of
 from regal.frontends.tflite.model import OFFLINE_PLAN, FileOperator, TfliteFile, parse_tflite
@@ -153,6 +157,7 @@ def test_positions_counted_from_the_start_of_the_file_move_along(tmp_path: Path)
     model = loaded(tmp_path, bytes(data))
     file = parse_tflite(apply(model, model_plan(model)).files[""])
     assert bytes(file.buffer_data(1)) == payload
+    assert offline_offsets(file) is not None
 
 
 def test_models_with_embedded_accelerator_code_are_only_reordered(tmp_path: Path) -> None:
@@ -182,6 +187,20 @@ def test_a_file_without_buffers_does_not_take_the_plan_for_tensor_data(tmp_path:
     assert offline_offsets(after) is not None
 
 
+def test_a_rewrite_that_changes_anything_else_is_refused(tmp_path: Path) -> None:
+    file = source_of(loaded(tmp_path, diamond())).file
+    order = (1, 0, 2, 3, 4)
+    data = with_operator_orders(file, {0: order})
+    assert require_same_model(file, data, {0: order}) == data
+    with pytest.raises(BackendError, match="parts of subgraph 'main' overlap others"):
+        require_same_model(file, data, {})
+    start, _ = file.buffers[1]
+    with pytest.raises(BackendError, match="buffer 1 overlaps other parts"):
+        require_same_model(file, data[:start] + b"\x07" + data[start + 1 :], {0: order})
+    with pytest.raises(BackendError, match="its parts overlap: not a valid flatbuffer"):
+        require_same_model(file, data[:200], {0: order})
+
+
 def test_reordering_keeps_the_length(tmp_path: Path) -> None:
     file = source_of(loaded(tmp_path, diamond())).file
     data = with_operator_orders(file, {0: (1, 3, 0, 2, 4)})
@@ -194,8 +213,11 @@ def test_bodies_lie_in_the_workspace_of_their_op(tmp_path: Path) -> None:
     model = loaded(tmp_path, branches())
     plan = model_plan(model, in_place=False)
     source = source_of(model)
+    (graph_plan,) = plan.plans
+    # Anywhere but at 0, so that the start of the block shows.
+    block = replace(graph_plan.workspaces[0], offset=graph_plan.arena_bytes)
+    plan = replace(plan, plans=(replace(graph_plan, workspaces={0: block}),))
     offsets = arena_offsets(source, placed_subgraphs(model, plan))
-    block = plan.plans[0].workspaces[0]
     then = offsets[5:9]
     assert all(block.offset <= o < block.offset + block.bytes for o in then)
     # IF reads c, x, z and writes i while its bodies run: none of them may lie in the block.

@@ -109,6 +109,15 @@ def test_a_model_that_fails_after_the_change_is_a_difference(tmp_path: Path) -> 
     )
 
 
+def test_outputs_that_never_change_are_called_a_weak_check() -> None:
+    run = Run(runtime=TFLM, digests=(("a", "b"), ("a", "b")))
+    check = compare_runs("tflm 1", run, run)
+    assert check.outputs_equal
+    assert "a weak check" in check.detail
+    lively = Run(runtime=TFLM, digests=(("a", "b"), ("a", "c")))
+    assert compare_runs("tflm 1", lively, lively).detail == ""
+
+
 def test_what_no_runtime_can_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
     graph = G(
         tensors=[T(name="x"), T(name="y")],

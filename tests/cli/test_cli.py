@@ -161,7 +161,7 @@ def test_an_unknown_method_lists_the_known_ones(
 ) -> None:
     code, _, err = run(capsys, "optimize", model, "--method", "magic")
     assert code == 2
-    assert "unknown method 'magic'; known: regal, exact, file-order" in err
+    assert "unknown method 'magic'; known: regal, exact, windows, file-order" in err
 
 
 def test_compare_has_a_row_per_method_best_first(

@@ -13,7 +13,7 @@ from regal.graph.builder import GraphBuilder
 from regal.graph.types import Graph, Role
 from regal.plan.check import require_valid_plan
 from regal.search.offsets import allocate, greedy_by_size
-from regal.search.planner import plan_of_order
+from regal.search.packing import plan_of_order
 from tests.faults.clobber import planned, require_no_clobber, shares_bytes
 
 

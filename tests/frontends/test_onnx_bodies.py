@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from regal.errors import ModelError
 from regal.frontends.onnx import load
 from regal.graph.types import Role
-from tests.onnx_models import graph, model, node, save, tensor
+from tests.onnx_models import graph, model, node, save, source_of, tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,7 +125,7 @@ def test_state_of_a_loop_is_measured_where_no_rule_tells_its_size(tmp_path: Path
     assert loaded.graph.tensors[loaded.graph.outputs[0]].shape == (20,)
     body = loaded.graph.ops[0].subgraphs[0]
     assert max(t.bytes for t in body.tensors) == 80
-    assert any("measured in ONNX Runtime" in note for note in loaded.source.notes)
+    assert any("measured in ONNX Runtime" in note for note in source_of(loaded).notes)
 
 
 def test_a_scan_hands_out_slices_of_what_it_holds(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from regal.errors import ModelError, UsageError
 from regal.frontends.onnx import load
-from tests.onnx_models import graph, model, node, save, tensor
+from tests.onnx_models import graph, model, node, save, source_of, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def output_shapes(loaded: LoadedModel) -> list[tuple[int, ...]]:
 def test_a_free_first_dimension_is_a_batch_of_one(tmp_path: Path) -> None:
     loaded = read(tmp_path, ["N", 3], [4, "N"])
     assert output_shapes(loaded) == [(1, 3), (4, 1)]
-    assert loaded.source.notes == ("planned for batch size 1 of x, o",)
+    assert source_of(loaded).notes == ("planned for batch size 1 of x, o",)
 
 
 def test_all_other_free_dimensions_are_listed(tmp_path: Path) -> None:

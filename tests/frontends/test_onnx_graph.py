@@ -13,7 +13,7 @@ from regal.errors import ModelError
 from regal.frontends.onnx import load
 from regal.graph.memory import counted_storages, parameter_bytes
 from regal.graph.types import ABSENT, Role
-from tests.onnx_models import graph, model, node, save, tensor
+from tests.onnx_models import graph, model, node, save, source_of, tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,7 +197,7 @@ def test_nodes_out_of_order_are_sorted(tmp_path: Path) -> None:
     path = save(model(graph(nodes, [tensor("x", [2])], ["y"])), tmp_path / "m.onnx")
     loaded = load(path, {}, {})
     assert [op.kind for op in loaded.graph.ops] == ["Relu", "Abs"]
-    assert "moved 2 nodes behind the nodes that they read from" in loaded.source.notes
+    assert "moved 2 nodes behind the nodes that they read from" in source_of(loaded).notes
 
 
 def test_local_functions_are_seen_through(tmp_path: Path) -> None:

@@ -52,6 +52,13 @@ def test_call_once_precedes_every_access(tmp_path: Path) -> None:
     assert all((CALL_ONCE, op) in before for op in (READ, WRITE, READ_AGAIN, READ_OTHER))
 
 
+def test_call_once_precedes_even_what_its_body_does_not_touch(tmp_path: Path) -> None:
+    main, init = counter().subgraphs
+    only_h = replace(init, ops=init.ops[:2])
+    before = must_precede(loaded(tmp_path, M(subgraphs=[main, only_h])))
+    assert (CALL_ONCE, READ_OTHER) in before
+
+
 def test_different_variables_do_not_wait_for_each_other(tmp_path: Path) -> None:
     before = must_precede(loaded(tmp_path, counter()))
     assert (WRITE, READ_OTHER) not in before

@@ -19,10 +19,12 @@ from tests.search.tiny import Tiny, best_peak, random_net, random_tiny, random_t
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
 SEEDS = range(600)
 
 
-def peak_of(problem: _native.OrderProblem, order: Sequence[int]) -> int:
+def peak_of(problem: _native.OrderProblem, order: Sequence[int] | NDArray[np.int64]) -> int:
     """Return the peak as the independent checker sees it."""
     steps = np.array(order, np.int64)
     pairs = _native.simulate(problem, steps).in_place.reshape(-1, 3)
@@ -91,6 +93,46 @@ def test_the_exact_peak_is_the_best_of_all_orders(make: Callable[[int], Tiny]) -
         outcome = solve_exact(problem)
         assert outcome.peak_bytes == outcome.lower_bound == best, seed
         assert peak_of(problem, outcome.order) == best, seed
+
+
+def detour_net(sides: int) -> Tiny:
+    """A net whose lowest peak, 24, needs op 1 to wait although it looks best at first.
+
+    Op 0 makes p (3) beside the input a (10). Op 1 makes q (2) from p. The sides make 4 each
+    from a and p; "drop" makes t (1) from a and the sides, which leaves p + t = 4. "hill" makes
+    y (20) from t: 24. "last" makes z (1) from y and p: 24. Then op 1 adds 2 and frees 3. With
+    op 1 before the drop, p + q + t = 6 are left, and the hill needs 26.
+    """
+    drop, hill, last, end = range(2 + sides, 6 + sides)
+    a, p, q, t, y, z = range(6)
+    net = Tiny(end + 1, bytes=[10, 3, 2, 1, 20, 1], inputs=[a])
+    net.edges = [(0, 1), (drop, hill), (hill, last), (0, last), (1, end), (last, end)]
+    net.touches = [(0, a), (0, p), (1, p), (1, q), (drop, a), (drop, t), (hill, t), (hill, y)]
+    net.touches += [(last, y), (last, p), (last, z), (end, q), (end, z)]
+    for side in range(2, 2 + sides):
+        net.bytes.append(4)
+        net.edges += [(0, side), (side, drop)]
+        net.touches += [(side, a), (side, len(net.bytes) - 1), (drop, len(net.bytes) - 1)]
+    return net
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_a_descent_or_valley_does_not_drag_along_an_op_that_should_wait(sides: int) -> None:
+    net = detour_net(sides)
+    assert best_peak(net) == 24
+    assert _native.order_within(net.native(), 24, 1000, False, None).answer == _native.Answer.YES
+
+
+def test_the_cut_counts_what_must_be_kept_whatever_ran_before() -> None:
+    # Op 0 writes a (4); op 1 turns a into b (3); ops 2 and 3 (8 each) run in between or not:
+    # during op 3, a or b is live, so at least 3 + 8. No storage is live in all orders.
+    net = Tiny(
+        5,
+        edges=[(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)],
+        touches=[(0, 0), (1, 0), (1, 1), (4, 1), (3, 2)],
+        bytes=[4, 3, 8],
+    )
+    assert _native.cut_bounds(net.native(), np.array([3])).tolist() == [11]
 
 
 @pytest.mark.parametrize("from_the_end", [False, True])

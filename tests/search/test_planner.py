@@ -12,7 +12,8 @@ from regal.plan.sub_buffers import compatible, embedded, sub_buffer_choices
 from regal.plan.types import ModelPlan, Plan
 from regal.search.meter import Meter
 from regal.search.methods import METHODS, method_named
-from regal.search.planner import Search, before_plan, plan_model
+from regal.search.packing import before_plan
+from regal.search.planner import Search, plan_model
 from tests.graphs import random_graph
 from tests.oracles.memory import best_peak, slow_peak
 

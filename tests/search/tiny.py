@@ -148,6 +148,7 @@ def random_twins(seed: int) -> Tiny:
         for _ in range(rng.randint(1, 3))
     ]
     shared = [rng.sample(range(size), rng.randint(1, size)) for _ in range(rng.randint(0, 2))]
+    are_inputs = rng.random() < 0.2
     is_chained = rng.random() < 0.5  # joins one after the other, or one for all
     n_joins = rng.choice([1, copies]) if 1 + copies * size + copies <= 8 else 1
     tiny = Tiny(1 + copies * size + n_joins)
@@ -172,6 +173,8 @@ def random_twins(seed: int) -> Tiny:
             tiny.touches += [(first + i, len(tiny.bytes) - 1) for i in touchers]
             if leaves:
                 tiny.touches.append((join, len(tiny.bytes) - 1))
+            if are_inputs:
+                tiny.inputs.append(len(tiny.bytes) - 1)
     for join in joins:
         tiny.bytes.append(rng.randint(0, 3))
         tiny.touches.append((join, len(tiny.bytes) - 1))
@@ -182,7 +185,7 @@ def random_twins(seed: int) -> Tiny:
 def _finish(tiny: Tiny, rng: random.Random, in_out: float) -> None:
     """Choose inputs, outputs and in-place pairs."""
     storages = range(len(tiny.bytes))
-    tiny.inputs = [s for s in storages if rng.random() < in_out]
+    tiny.inputs += [s for s in storages if rng.random() < in_out]
     tiny.outputs = [s for s in storages if rng.random() < in_out]
     tiny.touches = sorted(set(tiny.touches))
     touches = set(tiny.touches)

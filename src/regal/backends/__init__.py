@@ -25,6 +25,9 @@ if TYPE_CHECKING:
         def apply(self, model: LoadedModel, plan: ModelPlan) -> AppliedModel:
             """Return the model with the plan in it."""
 
+        def refine(self, model: LoadedModel, plan: ModelPlan) -> AppliedModel:
+            """Return the model like `apply`, but in the form that the runtime likes best."""
+
         def verify(
             self,
             original: Path,

@@ -30,6 +30,9 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     return AppliedModel(files={"": model_to_json(replace(model, entries=entries)).encode()})
 
 
+refine = apply
+
+
 def verify(
     original: Path,
     optimized: Path,

@@ -45,6 +45,25 @@ class Verification:
     skipped: str = ""  # why no runtime could judge, or why one of them could not
 
     @property
+    def grows(self) -> str:
+        """Return what the first runtime measured above the original, in words; "" if nothing."""
+        for check in self.checks[:1]:
+            for name, after in check.after.items():
+                before = check.before.get(name, after)
+                if after > before:
+                    return f"{name} rises from {before:,} to {after:,} in {check.runtime}"
+        return ""
+
+    def takes_more_than(self, other: Verification) -> bool:
+        """Return whether the first runtime measured more for this model than for the other."""
+        pairs = zip(self.checks[:1], other.checks[:1], strict=False)
+        return any(
+            size > theirs.after.get(name, size)
+            for ours, theirs in pairs
+            for name, size in ours.after.items()
+        )
+
+    @property
     def outputs_equal(self) -> bool:
         """Return whether at least one runtime judged, and all that did found equal outputs."""
         return bool(self.checks) and all(check.outputs_equal for check in self.checks)

@@ -12,7 +12,7 @@ from regal.backends import backend_of
 from regal.cli import output
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
-from regal.files import require_writable, write_atomically
+from regal.files import require_writable, write_all, write_atomically
 from regal.frontends import load
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
@@ -110,11 +110,7 @@ def apply(arguments: argparse.Namespace) -> int:
     model = _load(arguments)
     plan = _load_plan(arguments.plan, model)
     applied = backend_of(model.framework).apply(model, plan)
-    for name, data in applied.files.items():
-        target = arguments.out.with_name(name) if name else arguments.out
-        if name:
-            require_writable(target, inputs=inputs, force=arguments.force)
-        write_atomically(target, data)
+    write_all(applied.files, arguments.out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),
         "plan": str(arguments.plan),

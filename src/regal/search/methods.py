@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from regal.baselines.methods import METHODS as BASELINES
 from regal.errors import UsageError
-from regal.search.portfolio import exact, regal
+from regal.search.portfolio import exact, regal, windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_METHOD = "regal"
 
 METHODS: Mapping[str, OrderMethod] = MappingProxyType(
-    {DEFAULT_METHOD: regal, "exact": exact, **BASELINES}
+    {DEFAULT_METHOD: regal, "exact": exact, "windows": windows, **BASELINES}
 )
 
 # Methods that count no evaluations end by the clock alone.

@@ -10,7 +10,7 @@ import numpy as np
 
 from regal._native import Cancel, simulate
 from regal.search.classic import CLASSICS, best_classic
-from regal.search.exact import beam, lower_bound, solve_exact
+from regal.search.exact import beam, improve_windows, lower_bound, solve_exact
 from regal.search.memetic import memetic
 from regal.search.types import Budget, Outcome
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 # The last round of the stages: default runs stay below 1 s up to 500 ops and below 5 s at 5,000
 # (benchmarks/search_time.py, one core).
-MOST_STATES = 400_000
-EXACT_STEPS = 40_000_000  # states * ops
+MOST_STATES = 500_000  # each costs 0.3 to 1 us whatever the number of ops
 MOST_WIDTH = 1_000
 BEAM_STEPS = 400_000  # width * ops
 MOST_MOVES = 200_000
@@ -51,13 +50,12 @@ class _Round:
 def _rounds(n_ops: int) -> list[_Round]:
     """Return the rounds for a graph of `n_ops`, smallest first."""
     n = max(n_ops, 1)
-    states = min(MOST_STATES, EXACT_STEPS // n)
     width = min(MOST_WIDTH, BEAM_STEPS // n)
     moves = min(MOST_MOVES, IMPROVE_STEPS // n)
     shares = [GROWTH**i for i in reversed(range(ROUNDS))]
     return [
         _Round(
-            states=max(200, states // share),
+            states=MOST_STATES // share,
             width=max(4, width // share),
             moves=max(200, moves // share),
         )
@@ -95,16 +93,7 @@ def regal(
         _widen(run, each.width)
         _improve(run, each.moves, number)
     _improve(run, 1 << 40, ROUNDS)
-    peak = run.peak_bytes
-    return Outcome(
-        order=run.order,
-        peak_bytes=peak,
-        evaluations=run.evaluations,
-        seconds=time.perf_counter() - run.started,
-        lower_bound=min(run.bound, peak),
-        optimal=peak <= run.bound,
-        was_interrupted=run.cancel.is_cancelled,
-    )
+    return run.outcome()
 
 
 def exact(
@@ -129,15 +118,34 @@ def exact(
     )
     run.bound = max(run.bound, found.lower_bound)
     run.offer(found.order, found.states)
-    return Outcome(
-        order=run.order,
-        peak_bytes=run.peak_bytes,
-        evaluations=run.evaluations,
-        seconds=time.perf_counter() - run.started,
-        lower_bound=min(run.bound, run.peak_bytes),
-        optimal=run.peak_bytes <= run.bound,
-        was_interrupted=run.cancel.is_cancelled,
-    )
+    return run.outcome()
+
+
+def windows(
+    problem: OrderProblem,
+    budget: Budget,
+    *,
+    seed: int,
+    threads: int,
+    stop_at: int,
+    cancel: Cancel | None = None,
+) -> Outcome:
+    """Return the best classic order, its windows around the peak searched exactly."""
+    run = _Run(problem, budget, seed, threads, cancel or Cancel())
+    run.bound = max(stop_at, lower_bound(problem))
+    classic = best_classic(problem)
+    run.offer(classic.order, classic.evaluations)
+    states = run.left(MOST_STATES)
+    if not run.is_over:
+        found = improve_windows(
+            problem,
+            run.order.tolist(),
+            max_states=states,
+            seconds=run.seconds_left,
+            cancel=run.cancel,
+        )
+        run.offer(found, states)
+    return run.outcome()
 
 
 @dataclass(slots=True)
@@ -162,6 +170,18 @@ class _Run:
         peak = simulate(self.problem, candidate).peak_bytes
         if peak < self.peak_bytes:
             self.order, self.peak_bytes = candidate, peak
+
+    def outcome(self) -> Outcome:
+        """Return what the run has found and proven."""
+        return Outcome(
+            order=self.order,
+            peak_bytes=self.peak_bytes,
+            evaluations=self.evaluations,
+            seconds=time.perf_counter() - self.started,
+            lower_bound=min(self.bound, self.peak_bytes),
+            optimal=self.peak_bytes <= self.bound,
+            was_interrupted=self.cancel.is_cancelled,
+        )
 
     def left(self, most: int) -> int:
         """Return how many evaluations a stage may take that wants `most`."""

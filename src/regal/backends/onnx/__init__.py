@@ -4,4 +4,6 @@ from regal.backends.onnx.apply import apply
 from regal.backends.onnx.order import default_order
 from regal.backends.onnx.verify import verify
 
-__all__ = ["apply", "default_order", "verify"]
+__all__ = ["apply", "default_order", "refine", "verify"]
+
+refine = apply  # the runtime has one way to take a plan: the order of the nodes

@@ -10,7 +10,11 @@ from regal.backends.tflite.offsets import (
     operator_orders,
     placed_subgraphs,
 )
-from regal.backends.tflite.rewrite import with_offline_plan, with_operator_orders
+from regal.backends.tflite.rewrite import (
+    require_same_model,
+    with_offline_plan,
+    with_operator_orders,
+)
 from regal.backends.types import AppliedModel
 from regal.errors import BackendError
 from regal.frontends.tflite import source_of
@@ -54,7 +58,9 @@ def reordered_bytes(source: TfliteSource, orders: Mapping[int, Sequence[int]]) -
     """
     data = with_operator_orders(source.file, orders)
     old = source.offline_plan()
-    return data if old is None else with_offline_plan(source.file, data, [UNPLANNED] * len(old))
+    if old is not None:
+        data = with_offline_plan(source.file, data, [UNPLANNED] * len(old))
+    return require_same_model(source.file, data, orders)
 
 
 def planned_bytes(
@@ -62,4 +68,4 @@ def planned_bytes(
 ) -> bytes:
     """Return the file with new orders and a memory plan: one offset per tensor, or -1."""
     data = with_operator_orders(source.file, orders)
-    return with_offline_plan(source.file, data, offsets)
+    return require_same_model(source.file, with_offline_plan(source.file, data, offsets), orders)

@@ -21,9 +21,16 @@ from regal.errors import BackendError
 from regal.frontends.tflite import source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from regal.frontends.tflite import TfliteSource
     from regal.graph.types import LoadedModel
     from regal.plan.types import ModelPlan
+
+
+# The replica of TFLM's planner takes quadratic time: seconds for this many tensors. Beyond, the
+# plan is tried first, and the runtime alone judges.
+_MOST_PREDICTED = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,8 @@ def refine(model: LoadedModel, plan: ModelPlan, *, timeout_s: float = 20.0) -> A
     original, *others = _candidates(source, model, plan)
     # On equal heads the one that changes least: what is left free, the runtime can still use.
     ranked = sorted([original, *others], key=lambda c: c.head_bytes)
+    if sum(len(s.tensors) for s in source.file.subgraphs) > _MOST_PREDICTED:
+        ranked = [*reversed(others), original]
     if source.shapes.resized:
         ranked = [next(c for c in others), original]
     if ranked[0] is original:
@@ -72,19 +81,25 @@ def _candidates(source: TfliteSource, model: LoadedModel, plan: ModelPlan) -> li
     """Return the original first, then from the smallest to the largest change."""
     placed = placed_subgraphs(model, plan)
     orders = operator_orders(placed)
+    is_large = sum(len(s.tensors) for s in source.file.subgraphs) > _MOST_PREDICTED
+
+    def predicted(orders: Mapping[int, Sequence[int]], offsets: Sequence[int] | None) -> int:
+        return 0 if is_large else head_bytes(source, orders, offsets)
+
     found = [
         _Candidate(
             note="the file is kept as it is: no plan needs less memory in the runtime",
             data=source.file.data,
-            head_bytes=head_bytes(source, {}, source.offline_plan()),
+            head_bytes=predicted({}, source.offline_plan()),
         )
     ]
     reordered = reordered_bytes(source, orders)
+    changed = "" if reordered == source.file.data else "operators reordered; "
     found.append(
         _Candidate(
             note="operators reordered; the runtime's own memory plan is as good for this order",
             data=reordered,
-            head_bytes=head_bytes(source, orders, None),
+            head_bytes=predicted(orders, None),
         )
     )
     if source.shapes.resized:
@@ -97,9 +112,9 @@ def _candidates(source: TfliteSource, model: LoadedModel, plan: ModelPlan) -> li
             continue
         found.append(
             _Candidate(
-                note="operators reordered; memory plan written as OfflineMemoryAllocation",
+                note=f"{changed}memory plan written as OfflineMemoryAllocation",
                 data=data,
-                head_bytes=head_bytes(source, orders, offsets),
+                head_bytes=predicted(orders, offsets),
             )
         )
     return found

@@ -15,8 +15,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from regal.errors import BackendError
-from regal.frontends.tflite.model import OFFLINE_PLAN
+from regal.errors import BackendError, ModelError
+from regal.frontends.tflite.model import OFFLINE_PLAN, parse_tflite
 from regal.frontends.tflite.schema import (
     FILE_IDENTIFIER,
     BufferField,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.frontends.tflite.flatbuffer import Table
-    from regal.frontends.tflite.model import TfliteFile
+    from regal.frontends.tflite.model import FileOperator, TfliteFile
 
 _FRONT_ALIGNMENT = 64  # data in the old part keeps its alignment, up to that of a cache line
 _PLAN_ALIGNMENT = 16
@@ -77,6 +77,45 @@ def with_offline_plan(file: TfliteFile, data: bytes, offsets: Sequence[int]) -> 
     moved = bytearray(data)
     _correct_absolute_positions(file, moved, len(front))
     return front + bytes(moved)
+
+
+def require_same_model(file: TfliteFile, data: bytes, orders: Mapping[int, Sequence[int]]) -> bytes:
+    """Return `data` if it says what `file` says, with the operators in `orders`.
+
+    In a file whose parts overlap, which no honest writer makes, a rewrite can change more
+    than it should.
+
+    Raises:
+        BackendError: something else changed.
+    """
+    try:
+        new = parse_tflite(data)
+    except ModelError as error:
+        raise BackendError(f"the file cannot be rewritten, its parts overlap: {error}") from error
+    sizes = (len(new.subgraphs), len(new.buffers))
+    if sizes[0] != len(file.subgraphs) or sizes[1] < len(file.buffers):
+        raise BackendError("the file cannot be rewritten: its lists overlap other parts")
+    for index, (old_graph, new_graph) in enumerate(zip(file.subgraphs, new.subgraphs, strict=True)):
+        order = orders.get(index, range(len(old_graph.operators)))
+        same = (
+            old_graph.tensors == new_graph.tensors
+            and (old_graph.inputs, old_graph.outputs) == (new_graph.inputs, new_graph.outputs)
+            and [_said_of(old_graph.operators[i]) for i in order]
+            == [_said_of(op) for op in new_graph.operators]
+        )
+        if not same:
+            raise BackendError(
+                f"the file cannot be rewritten: parts of subgraph '{old_graph.name}' overlap others"
+            )
+    plans = {entry.buffer for entry in file.metadata if entry.name == OFFLINE_PLAN}
+    for i in range(len(file.buffers)):
+        if i not in plans and file.buffer_data(i) != new.buffer_data(i):
+            raise BackendError(f"the file cannot be rewritten: buffer {i} overlaps other parts")
+    return data
+
+
+def _said_of(op: FileOperator) -> tuple[object, ...]:
+    return op.label, op.inputs, op.outputs, op.bodies
 
 
 def _require_movable(file: TfliteFile) -> None:

@@ -14,6 +14,7 @@ from regal.frontends.onnx.tables import (
     Place,
     Table,
     Tables,
+    Value,
     dense,
     graphs_of,
     note_type,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 LONGEST_RUN = 60.0  # seconds for the one run that measures shapes
 MOST_NAMED = 4  # values that a note lists by name
-# Nodes that are inferred again after each layer of assumptions, over all layers.
+# Layers of assumptions, after each of which the rest is inferred again, and the nodes that
+# this may take in all.
+MOST_ROUNDS = 24
 MOST_NODES_AGAIN = 20_000
 Missing = tuple[Place, str]
 # ONNX Runtime's names of element types in its profile.
@@ -149,16 +152,15 @@ def _with_assumed(
     model: ModelProto, bindings: Bindings, tables: Tables, known: dict[str, onnx.TypeProto]
 ) -> Tables:
     """Return fuller tables: assume a value, infer what follows from it, and so on."""
-    for _ in range(MOST_NODES_AGAIN // max(len(model.graph.node), 1)):
-        before = set(missing_values(model, tables))
-        if not before:
+    nodes = sum(len(graph.node) for _, graph in graphs_of(model.graph))
+    assumed: dict[str, Value] = {}
+    for _ in range(min(MOST_ROUNDS, MOST_NODES_AGAIN // max(nodes, 1))):
+        if all(place for place, _ in missing_values(model, tables)):
             break
-        first = assume_values(model.graph, tables, only_ready=True)
-        known |= {name: type_of(value) for name, value in first.items() if not value.container}
+        assumed |= assume_values(model.graph, tables, only_ready=True)
+        known |= {name: type_of(v) for name, v in assumed.items() if not v.container}
         tables = static_tables(model, bindings, known)
-        tables[()].values.update(first)
-        if set(missing_values(model, tables)) == before:
-            break
+        tables[()].values.update(assumed)
     return tables
 
 

@@ -19,22 +19,9 @@ if TYPE_CHECKING:
 MOST_BODY_LEVELS = 32
 MOST_INLINED_NODES = 1_000_000
 # Standard operators that ONNX Runtime 1.32 runs as the nodes of their definition. It adds
-# those nodes behind all others, so that no order of the file can reach them.
-KERNELLESS = frozenset(
-    {
-        "Bernoulli",
-        "CastLike",
-        "CenterCropPad",
-        "GroupNormalization",
-        "HardSwish",
-        "MeanVarianceNormalization",
-        "Mish",
-        "NegativeLogLikelihoodLoss",
-        "RMSNormalization",
-        "SequenceMap",
-        "Swish",
-    }
-)
+# those nodes behind all others, so that no order of the file can reach them. Others, such as
+# CastLike, have definitions that depend on types: those are left to ONNX Runtime.
+KERNELLESS = frozenset({"HardSwish", "MeanVarianceNormalization", "Mish", "Swish"})
 
 
 def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
@@ -78,13 +65,9 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
         if any(is_standard(node, kind) for kind in KERNELLESS)
     }
     if kernelless:
+        model = _inlined(model, sorted(kernelless))
         kinds = ", ".join(kind for _, kind in sorted(kernelless))
-        try:
-            model = _inlined(model, sorted(kernelless))
-            notes.append(f"expanded {kinds}, for which ONNX Runtime has no kernel")
-        except ModelError:
-            # Some definitions need types that the file does not state.
-            notes.append(f"ONNX Runtime expands {kinds} itself, and runs the parts last")
+        notes.append(f"expanded {kinds}, for which ONNX Runtime has no kernel")
     dropped = sum(_drop_overridden(graph) for graph in graphs_in(model.graph))
     if dropped:
         notes.append(f"left out {dropped} Constant nodes that later ones redefine")

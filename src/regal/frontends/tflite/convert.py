@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from regal.graph.types import SubBuffer
 
 ALIGNMENT: Final = 16  # MicroArenaBufferAlignment() in micro_arena_constants.h
+_MOST_DIMENSIONS: Final = 64
 _MOST_BODY_LEVELS: Final = 64
 # Bodies called from several places count once per call; this bounds what a file can unfold to.
-_MOST_UNFOLDED_OPS: Final = 1_000_000
+_MOST_UNFOLDED: Final = 1_000_000
 
 
 def graphs_of(file: TfliteFile, shapes: BoundShapes) -> tuple[tuple[int, ...], tuple[Graph, ...]]:
@@ -67,11 +68,12 @@ def _require_bounded_bodies(file: TfliteFile) -> None:
                 visit(body, (*above, index))
         called = [body for op in ops for body in op.bodies]
         levels[index] = 1 + max((levels[b] for b in called), default=0)
-        unfolded[index] = len(ops) + sum(unfolded[b] for b in called)
-        if levels[index] > _MOST_BODY_LEVELS or unfolded[index] > _MOST_UNFOLDED_OPS:
+        own = len(ops) + len(file.subgraphs[index].tensors)
+        unfolded[index] = own + sum(unfolded[b] for b in called)
+        if levels[index] > _MOST_BODY_LEVELS or unfolded[index] > _MOST_UNFOLDED:
             raise ModelError(
-                f"subgraph '{name}' unfolds to {unfolded[index]} ops in {levels[index]} levels;"
-                f" at most {_MOST_UNFOLDED_OPS} in {_MOST_BODY_LEVELS} are supported"
+                f"subgraph '{name}' unfolds to {unfolded[index]} ops and tensors in {levels[index]}"
+                f" levels; at most {_MOST_UNFOLDED} in {_MOST_BODY_LEVELS} are supported"
             )
 
     for index in range(len(file.subgraphs)):
@@ -85,6 +87,7 @@ class _Converter:
         self._file = file
         self._shapes = shapes
         self._graphs: dict[int, Graph] = {}
+        self._idle_bytes: dict[int, int] = {}
         self._resource_bytes = self._bytes_per_resource()
 
     def graph(self, index: int) -> Graph:
@@ -143,24 +146,30 @@ class _Converter:
 
     def _idle_body_bytes(self, op: FileOperator) -> int:
         """Return what bodies without ops need: their values are copied in and out all the same."""
-        sizes = [0]
-        for body in op.bodies:
-            if not self._file.subgraphs[body].operators:
-                tensors = self._tensors(body)
-                used = {*self._file.subgraphs[body].inputs, *self._file.subgraphs[body].outputs}
-                sizes.append(sum(-(-tensors[t].bytes // ALIGNMENT) * ALIGNMENT for t in used))
-        return max(sizes)
+        idle = [b for b in op.bodies if not self._file.subgraphs[b].operators]
+        for body in idle:
+            if body not in self._idle_bytes:
+                tensors, graph = self._tensors(body), self._file.subgraphs[body]
+                used = {*graph.inputs, *graph.outputs}
+                self._idle_bytes[body] = sum(_up(tensors[t].bytes) for t in used)
+        return max((self._idle_bytes[body] for body in idle), default=0)
 
     def _tensors(self, index: int) -> list[Tensor]:
         subgraph = self._file.subgraphs[index]
         written = _writers(subgraph)
         read = {t for op in subgraph.operators for t in op.inputs}
         scratch = _scratch_inputs(subgraph)
+        given, kept = set(subgraph.inputs), set(subgraph.outputs)
         handles = resource_states(self._file, index)
         first_of: dict[object, int] = {}
         tensors = []
         for t, tensor in enumerate(subgraph.tensors):
             shape = self._shapes.of[index][t]
+            if len(shape) > _MOST_DIMENSIONS:
+                raise ModelError(
+                    f"tensor '{tensor.name}' has {len(shape)} dimensions;"
+                    f" at most {_MOST_DIMENSIONS} are supported"
+                )
             size = arena_bytes(tensor, shape)
             storage = t
             if t in handles:
@@ -171,12 +180,12 @@ class _Converter:
             elif tensor.data_bytes:
                 role, size = _constant_role(tensor), _constant_bytes(tensor, shape)
                 storage = first_of.setdefault(tensor.buffer, t)
-            elif t in subgraph.inputs:
+            elif t in given:
                 role = Role.INPUT
             elif t in written or t in scratch:
-                role = Role.OUTPUT if t in subgraph.outputs else Role.ACTIVATION
+                role = Role.OUTPUT if t in kept else Role.ACTIVATION
             else:
-                if (t in read or t in subgraph.outputs) and size:
+                if (t in read or t in kept) and size:
                     raise ModelError(
                         f"tensor '{tensor.name}' of '{subgraph.name}' is read, but no op writes"
                         " it and it holds no data"
@@ -213,6 +222,10 @@ class _Converter:
                         size = arena_bytes(subgraph.tensors[value], shape)
                         sizes[handle] = max(sizes.get(handle, 0), size)
         return sizes
+
+
+def _up(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _writers(subgraph: FileSubgraph) -> dict[int, int]:

@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from regal.errors import ModelError
 from regal.frontends.tflite.model import OFFLINE_PLAN
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from regal.frontends.tflite.model import TfliteFile
 
-UNPLANNED = -1
+UNPLANNED: Final = -1
+_MOST_COMPARED: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +95,20 @@ class _Life:
 
 def _planned_lives(file: TfliteFile, index: int, offsets: tuple[int, ...]) -> dict[int, _Life]:
     subgraph = file.subgraphs[index]
+    users_of: dict[int, list[int]] = {}
+    for i, op in enumerate(subgraph.operators):
+        for t in {*op.inputs, *op.outputs} - {ABSENT}:
+            users_of.setdefault(t, []).append(i)
+    given, kept = set(subgraph.inputs), set(subgraph.outputs)
     lives: dict[int, _Life] = {}
     last_step = len(subgraph.operators) - 1
     for t, (tensor, offset) in enumerate(zip(subgraph.tensors, offsets, strict=True)):
-        users = [i for i, op in enumerate(subgraph.operators) if t in op.inputs or t in op.outputs]
-        if offset == UNPLANNED or tensor.data_bytes or not users or t == ABSENT:
+        users = users_of.get(t)
+        if offset == UNPLANNED or tensor.data_bytes or not users:
             continue
         size = prod(tensor.shape) * max(tensor.type.bits // 8, 1)
-        first = 0 if t in subgraph.inputs else users[0]
-        last = last_step if t in subgraph.outputs else users[-1]
+        first = 0 if t in given else users[0]
+        last = last_step if t in kept else users[-1]
         lives[t] = _Life(offset, offset + size, first, last, users)
     return lives
 
@@ -113,10 +119,18 @@ def _overlapping_groups(lives: dict[int, _Life]) -> list[list[int]]:
 
     def find(t: int) -> int:
         while root[t] != t:
+            root[t] = root[root[t]]
             t = root[t]
         return t
 
     by_offset = sorted(lives, key=lambda t: lives[t].offset)
+    if len(by_offset) > _MOST_COMPARED:  # too many for pairs: join what shares bytes at any time
+        reach = by_offset[0]
+        for t in by_offset[1:]:
+            if lives[t].offset < lives[reach].end:
+                root[t] = find(reach)
+            reach = max(reach, t, key=lambda i: lives[i].end)
+        by_offset = []
     for position, a in enumerate(by_offset):
         for b in by_offset[position + 1 :]:
             if lives[b].offset >= lives[a].end:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # tensor), ("argument", position) inside a body, ("effects",), or ANY when it is not known.
 State = tuple[str | int, ...]
 ANY: Final[State] = ("any",)
+_MOST_ACCESSES: Final = 256  # of one body; above, it counts as touching everything
 _EFFECTS: Final[State] = ("effects",)
 _RANDOM: Final[State] = ("random",)
 
@@ -100,7 +101,8 @@ def control_inputs_of(file: TfliteFile, index: int) -> list[tuple[int, ...]]:
     if any(entry.name == CONTROL_METADATA for entry in file.metadata):
         return [(i - 1,) if i else () for i in range(len(operators))]
     states = _states_of(file, index, {})
-    accesses = [_accesses(file, index, op, states, {}) for op in operators]
+    known: dict[int, frozenset[Access]] = {}
+    accesses = [_accesses(file, index, op, states, known) for op in operators]
     before: list[set[int]] = [set() for _ in operators]
     _order_accesses(accesses, before)
     _order_barriers(operators, before)
@@ -126,17 +128,22 @@ def _order_accesses(accesses: Sequence[Iterable[Access]], before: list[set[int]]
     last_write: dict[State, int] = {}
     readers: dict[State, list[int]] = {}
     for position, touched in enumerate(accesses):
-        for access in touched:
-            known = {ANY, *last_write, *readers} if access.state == ANY else {access.state, ANY}
-            for state in known:
-                if state in last_write:
-                    before[position].add(last_write[state])
-                if access.writes:
-                    before[position].update(readers.get(state, ()))
+        states = set(touched)
+        if any(access.state == ANY for access in states):
+            # A write of everything, which all later accesses follow: nothing before it is
+            # needed any more.
+            before[position].update(last_write.values(), *readers.values())
+            last_write, readers = {ANY: position}, {}
+            continue
+        for access in states:
+            state = access.state
+            if (earlier := last_write.get(state, last_write.get(ANY))) is not None:
+                before[position].add(earlier)
             if access.writes:
-                for state in known if access.state == ANY else (access.state,):
-                    last_write[state] = position
-                    readers[state] = []
+                before[position].update(readers.pop(state, ()))
+        for access in states:
+            if access.writes:
+                last_write[access.state] = position
             else:
                 readers.setdefault(access.state, []).append(position)
         before[position].discard(position)
@@ -216,11 +223,13 @@ def _body_accesses(
             tensor: ("argument", i) for i, tensor in enumerate(subgraph.inputs)
         }
         states = _states_of(file, index, arguments)
-        known[index] = frozenset(
+        found = frozenset(
             access
             for op in subgraph.operators
             for access in _accesses(file, index, op, states, known)
         )
+        is_simple = len(found) <= _MOST_ACCESSES
+        known[index] = found if is_simple else frozenset({Access(ANY, writes=True)})
     return known[index]
 
 

@@ -101,13 +101,13 @@ def _side_by_side(
         return ()
     if sum(tensors[t].bytes for t in parts) != tensors[whole].bytes:
         return ()
-    choices: list[SubBuffer] = []
+    places: dict[int, int] = {}
     offset = 0
     for t in parts:
-        if tensors[t].bytes and t != whole and all(t != inner for inner, _, _ in choices):
-            choices.append((t, whole, offset))
+        if tensors[t].bytes and t != whole:
+            places.setdefault(t, offset)
         offset += tensors[t].bytes
-    return tuple(choices)
+    return tuple((t, whole, offset) for t, offset in places.items())
 
 
 def _slice(
