@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from regal.plan.sub_buffers import embedded
 from regal.search.meter import Meter
 from regal.search.methods import method_named
-from regal.search.planner import Search, plan_graph
+from regal.search.planner import Search, plan_model
 from tests.oracles.memory import lives_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def planned(graph: Graph, evaluations: int = 300) -> Plan:
     """Return the plan of the default method, after judging it."""
     search = Search(method=method_named("regal"), meter=Meter(evaluations=evaluations))
-    plan = plan_graph(graph, search, is_last=True)
+    (plan,) = plan_model((graph,), search)
     require_no_clobber(graph, plan)
     return plan
 
