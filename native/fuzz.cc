@@ -33,11 +33,11 @@ void run_case(uint64_t number) {
 int run(double seconds, uint64_t first) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  current = first;
-  do {
-    run_case(current++);
-  } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds);
-  std::printf("%llu cases from %llu on: no finding\n", static_cast<unsigned long long>(current - first),
+  for (current = first;; ++current) {
+    run_case(current);
+    if (std::chrono::duration<double>(Clock::now() - start).count() >= seconds) break;
+  }
+  std::printf("%llu cases from %llu on: no finding\n", static_cast<unsigned long long>(current - first + 1),
               static_cast<unsigned long long>(first));
   return 0;
 }

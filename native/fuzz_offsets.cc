@@ -68,8 +68,9 @@ void spoil_rows(OffsetRows& rows, Dice& dice) {
                                               &rows.fixed, &rows.hint, &rows.gaps,  &rows.reserved};
   for (int32_t count = dice.upto(2); count >= 0; --count) {
     std::vector<int64_t>& part = *dice.pick(parts);
-    const int64_t value = dice.pick<int64_t>({0, -1, -2, 1, 3, kNever, -kNever - 1, int64_t{1} << 60, -(int64_t{1} << 60),
-                                              int64_t{1} << 61, (int64_t{1} << 59) + 1, int64_t{1} << 31});
+    constexpr int64_t kHuge = int64_t{1} << 60;
+    const int64_t value = dice.pick<int64_t>(
+        {0, -1, -2, 1, 3, kNever, -kNever - 1, kHuge, -kHuge, 2 * kHuge, kHuge / 2 + 1, int64_t{1} << 31});
     if (!part.empty() && !dice.one_in(6)) part[dice.upto(static_cast<int64_t>(part.size()) - 1)] = value;
     else part.push_back(value);
   }

@@ -121,9 +121,38 @@ ProblemFault fault_of(const Rows& rows) {
   return ProblemFault::None;
 }
 
-}  // namespace
+// Equal branches between one op and another, a few of them changed: what searches treat as twins.
+Rows twin_rows(Dice& dice) {
+  Rows rows;
+  const int64_t copies = 2 + dice.upto(1), length = 1 + dice.upto(copies == 2 ? 2 : 1);
+  const int64_t join = copies * length + 1;
+  std::vector<int64_t> sizes(length), spaces(length);
+  for (int64_t& size : sizes) size = 1 + dice.upto(4);
+  for (int64_t& space : spaces) space = dice.one_in(3) ? dice.upto(4) : 0;
+  rows.bytes = {1 + dice.upto(3)};
+  rows.workspace = {0};
+  rows.touches = {0, 0};
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    int64_t before = 0, read = 0;
+    for (int64_t level = 0; level < length; ++level) {
+      const auto op = static_cast<int64_t>(rows.workspace.size()), made = static_cast<int64_t>(rows.bytes.size());
+      rows.bytes.push_back(sizes[level] + dice.one_in(12));
+      rows.workspace.push_back(spaces[level] + dice.one_in(12));
+      rows.edges.insert(rows.edges.end(), {before, op});
+      rows.touches.insert(rows.touches.end(), {op, read, op, made});
+      before = op;
+      read = made;
+    }
+    rows.edges.insert(rows.edges.end(), {before, join});
+    rows.touches.insert(rows.touches.end(), {join, read});
+    if (dice.one_in(12)) rows.outputs.push_back(read);
+  }
+  rows.workspace.push_back(dice.upto(2));
+  if (dice.one_in(2)) add_pairs(rows, dice);
+  return rows;
+}
 
-Rows legal_rows(Dice& dice) {
+Rows mixed_rows(Dice& dice) {
   Rows rows;
   const int64_t n = dice.one_in(20) ? 0 : 1 + dice.upto(dice.one_in(3) ? 2 : kMostOps - 1);
   const int64_t s = dice.one_in(20) ? 0 : 1 + dice.upto(kMostStorages - 1);
@@ -161,6 +190,10 @@ Rows legal_rows(Dice& dice) {
   repeat_some(rows.in_place, 3, dice);
   return rows;
 }
+
+}  // namespace
+
+Rows legal_rows(Dice& dice) { return dice.one_in(6) ? twin_rows(dice) : mixed_rows(dice); }
 
 void spoil(Rows& rows, Dice& dice) {
   const auto any = [&]() -> int64_t {

@@ -162,7 +162,8 @@ void judge_checker(const OrderProblem& problem, Dice& dice) {
                   return a.in == pair.in || a.out == pair.out;
                 });
   }
-  expect((check_order(problem, wide(good), flat(wrong)).fault == OrderFault::None) == are_legal, "illegal pairs are found");
+  const OrderVerdict verdict = check_order(problem, wide(good), flat(wrong));
+  expect((verdict.fault == OrderFault::None) == are_legal, "illegal pairs are found");
 }
 
 void judge_offset_checker(Dice& dice) {
@@ -185,7 +186,8 @@ void judge_offset_checker(Dice& dice) {
   for (size_t i = 0; i < buffers.size() && is_legal; ++i) {
     for (size_t j = 0; j < i; ++j) {
       const Buffer &a = buffers[i], &b = buffers[j];
-      const bool is_apart = end_of(a) <= static_cast<uint64_t>(b.offset) || end_of(b) <= static_cast<uint64_t>(a.offset);
+      const bool is_apart =
+          end_of(a) <= static_cast<uint64_t>(b.offset) || end_of(b) <= static_cast<uint64_t>(a.offset);
       for (int64_t step = a.first_step; step <= a.last_step; ++step) {
         is_legal = is_legal && (is_apart || step < b.first_step || step > b.last_step);
       }

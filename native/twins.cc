@@ -26,7 +26,7 @@ std::vector<uint64_t> looks_of(const OrderProblem& problem) {
   for (const int32_t v : topological_order(problem)) {
     uint64_t look = mix(static_cast<uint64_t>(problem.workspace[v]));
     for (const int32_t s : problem.touched[v]) {
-      look += mix(static_cast<uint64_t>(4 * problem.bytes[s] + 2 * problem.is_input[s] + problem.is_output[s]));
+      look += mix(4 * static_cast<uint64_t>(problem.bytes[s]) + 2 * problem.is_input[s] + problem.is_output[s]);
     }
     for (const int32_t u : problem.predecessors[v]) look += mix(looks[u]);
     looks[v] = mix(look);
