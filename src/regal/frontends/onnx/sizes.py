@@ -21,6 +21,7 @@ from regal.frontends.onnx.tables import (
     static_tables,
     type_of,
 )
+from regal.frontends.onnx.tidy import is_standard
 from regal.frontends.onnx.trace import trace
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def complete_tables(model: ModelProto, path: Path, bindings: Bindings) -> tuple[
     seeded inputs; then the size of what the node reads.
     """
     tables = static_tables(model, bindings, {})
+    _mask_dropouts(model, tables)
     if not missing_values(model, tables):
         return tables, []
     known: dict[str, onnx.TypeProto] = {}
@@ -103,6 +105,18 @@ def _defined(graph: GraphProto) -> Iterable[str]:
     yield from (value.name for value in graph.input)
     for node in graph.node:
         yield from (name for name in node.output if name)
+
+
+def _mask_dropouts(model: ModelProto, tables: Tables) -> None:
+    """Give the mask of a Dropout the shape of its result; old rules leave it out."""
+    for place, graph in graphs_of(model.graph):
+        values = tables[place].values
+        for node in graph.node:
+            if is_standard(node, "Dropout") and len(node.output) == 2 and node.output[1]:
+                data, mask = values.get(node.output[0]), node.output[1]
+                if data is not None and mask not in values:
+                    # The rules know masks since opset 10; before, they have the data's type.
+                    values[mask] = data
 
 
 def _with_stated(
