@@ -1,9 +1,9 @@
 """Optimize, apply and verify every .tflite and .onnx file of a folder; write rows and a table.
 
-    python benchmarks/corpus.py FOLDER [--rows ROWS.jsonl] [--table docs/results.md] [--time 10s]
+    python benchmarks/corpus.py FOLDER [--rows ROWS.jsonl] [--table docs/results.md]
 
-A file that fails is a row with its reason; the summary states n of N. `--table` replaces the part of
-a Markdown file between the lines `<!-- corpus -->` and `<!-- end -->`.
+A file that fails is a row with its reason; the summary states n of N. `--table` replaces the part
+of a Markdown file between the lines `<!-- corpus -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def run_one(path: Path, timeout: float) -> dict[str, Any]:
             return {**row, "status": "timeout", "reason": f"no result in {timeout:.0f} s"}
         row["total_seconds"] = round(time.perf_counter() - started, 2)
     if done.returncode in (0, 1) and done.stdout.startswith("{"):
-        return {**row, "status": "done" if done.returncode == 0 else "failed", **json.loads(done.stdout)}
+        row["status"] = "done" if done.returncode == 0 else "failed"
+        return {**row, **json.loads(done.stdout)}
     lines = done.stderr.strip().splitlines() or ["no message"]
     status = "refused" if done.returncode == 2 and len(lines) == 1 else "crashed"
     return {**row, "status": status, "reason": lines[-1].removeprefix("regal: error: ")}

@@ -9,9 +9,12 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import regal
-from regal.result import Result
+
+if TYPE_CHECKING:
+    from regal.result import Result
 
 MODELS = Path(__file__).parent / "models"
 OUTPUT = Path(__file__).parents[1] / "demo-output"

@@ -47,6 +47,7 @@ def optimize(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     dims: Mapping[str, int] | None = None,
     capacity: int | None = None,
+    ort_level: str = "none",
     verify: bool = True,
     force: bool = False,
 ) -> Result:
@@ -63,6 +64,7 @@ def optimize(
         shapes: input name -> shape, where the file leaves it open.
         dims: symbolic dimension -> size.
         capacity: arena bytes that must not be exceeded; see `Result.fits`.
+        ort_level: "basic" or "extended": ONNX Runtime optimizes an ONNX model first.
         verify: run both models in the real runtime, in child processes.
         force: replace `out` if it exists.
 
@@ -82,6 +84,7 @@ def optimize(
         shapes=shapes or {},
         dims=dims or {},
         capacity=capacity,
+        ort_level=ort_level,
         verify=verify,
         force=force,
     )

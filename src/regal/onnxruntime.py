@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from onnxruntime import InferenceSession
@@ -34,3 +34,25 @@ def session(
 
     options = session_options(threads=threads)
     return onnxruntime.InferenceSession(str(path), options, providers=list(providers))
+
+
+def optimized_bytes(
+    path: Path, level: str, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]
+) -> bytes:
+    """Return the model in `path` as ONNX Runtime optimizes it, its input dimensions fixed.
+
+    Optimizing comes first, planning second: a session that runs a planned order must not
+    optimize any more. "basic" keeps to standard operators; "extended" uses ONNX Runtime's own.
+
+    Raises:
+        ModelError: the file is broken, or dimensions are open.
+        BackendError: ONNX Runtime refuses the model.
+        UsageError: the level is unknown.
+    """
+    from regal.frontends.onnx.dims import bind
+    from regal.frontends.onnx.optimize import optimized_model
+    from regal.frontends.onnx.parse import read_model
+
+    model = read_model(path)
+    optimized = optimized_model(model, path, bind(model, shapes, dims), level)
+    return bytes(optimized.SerializeToString())

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.backends import backend_of
+from regal.errors import UsageError
 from regal.files import require_writable, write_all
 from regal.frontends import load
 from regal.graph.file import model_hash
+from regal.onnxruntime import optimized_bytes
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
@@ -40,6 +42,7 @@ class Options:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     capacity: int | None = None
+    ort_level: str = "none"  # "basic", "extended": ONNX Runtime optimizes the model first
     verify: bool = True
     force: bool = False
 
@@ -49,6 +52,8 @@ def optimize(path: Path, out: Path | None = None, options: Options | None = None
     options = options or Options()
     if out is not None:
         require_writable(out, inputs=[path], force=options.force)
+    if options.ort_level != "none":
+        return _optimize_after_runtime(path, out, options)
     model = load(path, options.shapes, options.dims)
     before = plan_before(model)
     started = time.perf_counter()
@@ -63,6 +68,20 @@ def optimize(path: Path, out: Path | None = None, options: Options | None = None
         verify_skipped="no output was asked for: pass -o OUT",
     )
     return result if out is None else apply_and_verify(result, out, options)
+
+
+def _optimize_after_runtime(path: Path, out: Path | None, options: Options) -> Result:
+    """Return the result for the model as ONNX Runtime optimizes it; that one is the "before"."""
+    if path.suffix == ".tflite":
+        raise UsageError(f"--ort-level is for ONNX models; '{path}' is none")
+    with tempfile.TemporaryDirectory(prefix="regal-") as folder:
+        base = Path(folder, "optimized.onnx")
+        base.write_bytes(
+            optimized_bytes(path, options.ort_level, options.shapes, options.dims)
+        )
+        result = optimize(base, out, replace(options, ort_level="none", shapes={}, dims={}))
+    note = f"optimized by ONNX Runtime first, level {options.ort_level}: that is the before"
+    return replace(result, path=path, notes=(note, *result.notes))
 
 
 def plan_before(model: LoadedModel) -> ModelPlan:
@@ -111,7 +130,8 @@ def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
     backend = backend_of(result.model.framework)
     if not options.verify:
         applied = backend.apply(result.model, result.plan)
-        write_all(applied.files, out, inputs=[result.path], force=options.force)
+        files = files_of(backend, applied, out)
+        write_all(files, out, inputs=[result.path], force=options.force)
         result = replace(result, out=out, notes=(*result.notes, *applied.notes))
         return replace(result, verify_skipped="--no-verify")
     applied = backend.refine(result.model, result.plan)
@@ -131,8 +151,14 @@ def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
     )
     if not result.is_equal:
         return replace(result, notes=(*result.notes, f"'{out.name}' is not written"))
-    write_all(applied.files, out, inputs=[result.path], force=options.force)
+    files = files_of(backend, applied, out)
+    write_all(files, out, inputs=[result.path], force=options.force)
     return replace(result, out=out)
+
+
+def files_of(backend: Backend, applied: AppliedModel, out: Path) -> dict[str, bytes]:
+    """Return the files of an applied model, the model itself in the form that `out` asks for."""
+    return {**applied.files, "": backend.encoded(applied.files[""], out)}
 
 
 def _verified(
@@ -141,7 +167,7 @@ def _verified(
     """Return the runtimes' verdict on a model that lies in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         out = Path(folder, name)
-        write_all(applied.files, out, inputs=[], force=False)
+        write_all(files_of(backend, applied, out), out, inputs=[], force=False)
         return backend.verify(
             result.path, out, seed=options.seed, shapes=options.shapes, dims=options.dims
         )

@@ -60,10 +60,10 @@ def slow_peak(graph: Graph, order: Sequence[int], *, in_place: bool) -> int:
             both = a in lives and b in lives and a != b and size[a] == size[b]
             kept = {graph.tensors[t].storage for t in graph.outputs}
             given = {graph.tensors[t].storage for t in graph.inputs}
-            if both and a not in kept and b not in given and not {a, b} & used:
-                if max(lives[a]) == step == min(lives[b]):
-                    total -= size[a]
-                    used |= {a, b}
+            free = a not in kept and b not in given and not {a, b} & used
+            if both and free and max(lives[a]) == step == min(lives[b]):
+                total -= size[a]
+                used |= {a, b}
         peak = max(peak, total)
     return peak
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         def refine(self, model: LoadedModel, plan: ModelPlan) -> AppliedModel:
             """Return the model like `apply`, but in the form that the runtime likes best."""
 
+        def encoded(self, data: bytes, out: Path) -> bytes:
+            """Return the model in the form that the name of `out` asks for."""
+
         def verify(
             self,
             original: Path,

@@ -50,6 +50,7 @@ def optimize(arguments: argparse.Namespace) -> int:
         shapes=dict(arguments.shape),
         dims=dict(arguments.dim),
         capacity=arguments.capacity,
+        ort_level=arguments.ort_level,
         verify=arguments.verify,
         force=arguments.force,
     )
@@ -109,8 +110,10 @@ def apply(arguments: argparse.Namespace) -> int:
     require_writable(arguments.out, inputs=inputs, force=arguments.force)
     model = _load(arguments)
     plan = _load_plan(arguments.plan, model)
-    applied = backend_of(model.framework).apply(model, plan)
-    write_all(applied.files, arguments.out, inputs=inputs, force=arguments.force)
+    backend = backend_of(model.framework)
+    applied = backend.apply(model, plan)
+    files = pipeline.files_of(backend, applied, arguments.out)
+    write_all(files, arguments.out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),
         "plan": str(arguments.plan),

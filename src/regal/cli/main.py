@@ -99,6 +99,12 @@ def _optimize(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="arena that must not be exceeded (262144, 256K); exit 1 when no plan fits",
     )  # fmt: skip
     command.add_argument(
+        "--ort-level",
+        choices=["none", "basic", "extended"],
+        default="none",
+        help="ONNX: let ONNX Runtime optimize the model first, then plan (default none)",
+    )
+    command.add_argument(
         "--plan", type=Path, metavar="FILE.json", help="also write the plan here"
     )
     command.add_argument(

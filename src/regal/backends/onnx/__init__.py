@@ -1,9 +1,9 @@
 """ONNX files: write a plan into the model, and have ONNX Runtime judge it."""
 
-from regal.backends.onnx.apply import apply
+from regal.backends.onnx.apply import apply, encoded
 from regal.backends.onnx.order import default_order
 from regal.backends.onnx.verify import verify
 
-__all__ = ["apply", "default_order", "refine", "verify"]
+__all__ = ["apply", "default_order", "encoded", "refine", "verify"]
 
 refine = apply  # the runtime has one way to take a plan: the order of the nodes

@@ -85,6 +85,7 @@ def verify(
         after=_heap(after),
         invocations=invocations,
         detail="; ".join(_remarks(before, after, seen)),
+        noise_bytes=NOISE_BYTES,
     )
     made_up = "the file holds no weights; both models ran with the same made-up ones"
     return Verification(checks=(check,), skipped=made_up if lacks_weights(old) else "")
