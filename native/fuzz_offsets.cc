@@ -234,7 +234,8 @@ void judge_windows(Dice& dice) {
     }
   }
   std::vector<int64_t> offsets(problem.bytes.size(), 0);
-  const int64_t best = windows.best(offsets, 0, 9);
+  constexpr int64_t kEnough = 15;  // three buffers of 3 bytes, one fixed at 4 at most, alignments up to 2
+  const int64_t best = windows.best(offsets, 0, kEnough);
   const int64_t capacity = dice.one_in(2) ? dice.upto(9) : kFree;
   const OffsetResult result = solve_windows(problem, capacity, {100'000, 0, nullptr});
   if (!result.offsets.empty()) expect(windows.is_legal(result.offsets), "windows do not overlap");
