@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
 
 
-def random_graph(
-    seed: int, n_ops: int, *, alignment: int = 1, concats: bool = False
-) -> Graph:
+def random_graph(seed: int, n_ops: int, *, alignment: int = 1, concats: bool = False) -> Graph:
     """Return a graph of `n_ops` ops with views, in-place choices, workspaces, control edges."""
     rng = random.Random(seed)
     g = GraphBuilder(f"random{seed}")

@@ -44,9 +44,7 @@ def compare_methods(
     rows = [_runtime_row(model), *(_method_row(model, name, options) for name in names)]
     bound = max((row.peak_bound for row in rows), default=0)
     rows = [replace(row, peak_bound=bound) for row in rows]
-    return sorted(
-        rows, key=lambda row: (bool(row.failure), row.peak_bytes, row.arena_bytes)
-    )
+    return sorted(rows, key=lambda row: (bool(row.failure), row.peak_bytes, row.arena_bytes))
 
 
 def _runtime_row(model: LoadedModel) -> Row:

@@ -114,9 +114,7 @@ def _advice(
             f"splitting: op '{op.name}' alone holds {need:,} B ({out:,} B of output) of the"
             f" {plan.peak_bytes:,} B; computing it in parts is what would go below the bound"
         )
-    wide = sum(
-        t.bytes - t.bytes // WIDE_DTYPES[t.dtype] for t in live if t.dtype in WIDE_DTYPES
-    )
+    wide = sum(t.bytes - t.bytes // WIDE_DTYPES[t.dtype] for t in live if t.dtype in WIDE_DTYPES)
     if wide * 4 > plan.peak_bytes:
         advice.append(
             f"dtype: 8-bit activations would take {wide:,} B less at this step"
@@ -156,9 +154,7 @@ def _part_to_dict(part: Inspection) -> dict[str, Any]:
         "state_bytes": state_bytes(graph),
         "lower_bound": {"peak_bytes": part.peak_bound},
         "peak_step": part.peak_step,
-        "peak_op": graph.ops[plan.order[part.peak_step]].name
-        if part.peak_step >= 0
-        else None,
+        "peak_op": graph.ops[plan.order[part.peak_step]].name if part.peak_step >= 0 else None,
         "workspace_at_peak": part.workspace_at_peak,
         "live_at_peak": [
             {

@@ -76,9 +76,7 @@ def _optimize_after_runtime(path: Path, out: Path | None, options: Options) -> R
         raise UsageError(f"--ort-level is for ONNX models; '{path}' is none")
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         base = Path(folder, "optimized.onnx")
-        base.write_bytes(
-            optimized_bytes(path, options.ort_level, options.shapes, options.dims)
-        )
+        base.write_bytes(optimized_bytes(path, options.ort_level, options.shapes, options.dims))
         result = optimize(base, out, replace(options, ort_level="none", shapes={}, dims={}))
     note = f"optimized by ONNX Runtime first, level {options.ort_level}: that is the before"
     return replace(result, path=path, notes=(note, *result.notes))
@@ -88,8 +86,7 @@ def plan_before(model: LoadedModel) -> ModelPlan:
     """Return what the runtime does with the model as it is: its own order and packing."""
     default = backend_of(model.framework).default_order(model)
     plans = tuple(
-        before_plan(graph, default if i == 0 else None)
-        for i, graph in enumerate(model.entries)
+        before_plan(graph, default if i == 0 else None) for i, graph in enumerate(model.entries)
     )
     return ModelPlan(
         graph_hash=model_hash(model), method="before", seed=0, evaluations=0, plans=plans

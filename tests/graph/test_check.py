@@ -72,9 +72,7 @@ def test_negative_and_enormous_sizes_are_refused() -> None:
     assert "neither may be negative" in message_of(
         replace(graph, tensors=(negative, *graph.tensors[1:]))
     )
-    assert "exceed 2^60 bytes" in message_of(
-        replace(graph, tensors=(huge, *graph.tensors[1:]))
-    )
+    assert "exceed 2^60 bytes" in message_of(replace(graph, tensors=(huge, *graph.tensors[1:])))
 
 
 def test_two_ops_of_one_name_are_refused() -> None:

@@ -73,9 +73,7 @@ def test_a_missing_op_is_refused() -> None:
     assert "order of 'branches' has 4 steps for 5 ops" in message_of(
         replace(GOOD, order=(0, 2, 1, 3))
     )
-    assert "misses or repeats one: see op 'a'" in message_of(
-        replace(GOOD, order=(0, 0, 1, 3, 4))
-    )
+    assert "misses or repeats one: see op 'a'" in message_of(replace(GOOD, order=(0, 0, 1, 3, 4)))
 
 
 def test_a_peak_that_is_not_true_is_refused() -> None:

@@ -18,9 +18,7 @@ from tests.graphs import random_graph
 from tests.oracles.memory import best_peak, slow_peak
 
 
-def planned(
-    graph: Graph, method: str = "regal", evaluations: int = 2000, threads: int = 1
-) -> Plan:
+def planned(graph: Graph, method: str = "regal", evaluations: int = 2000, threads: int = 1) -> Plan:
     search = Search(
         method=method_named(method),
         meter=Meter(evaluations=evaluations),

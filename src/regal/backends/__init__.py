@@ -59,7 +59,5 @@ def backend_of(framework: str) -> Backend:
         BackendError: there is none.
     """
     if framework not in BACKENDS:
-        raise BackendError(
-            f"no backend writes '{framework}' models; known: {', '.join(BACKENDS)}"
-        )
+        raise BackendError(f"no backend writes '{framework}' models; known: {', '.join(BACKENDS)}")
     return cast("Backend", import_module(BACKENDS[framework]))

@@ -24,8 +24,7 @@ def default_order(model: LoadedModel) -> tuple[int, ...] | None:
 def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     """Return the graph file with the ops of every graph and body in planned order."""
     entries = tuple(
-        reordered(graph, entry)
-        for graph, entry in zip(model.entries, plan.plans, strict=True)
+        reordered(graph, entry) for graph, entry in zip(model.entries, plan.plans, strict=True)
     )
     return AppliedModel(files={"": model_to_json(replace(model, entries=entries)).encode()})
 
@@ -49,9 +48,7 @@ def verify(
     dims: Mapping[str, int] | None = None,
 ) -> Verification:
     """Return a skipped verification: nothing can run a graph file."""
-    return Verification(
-        checks=(), skipped="a graph file has no runtime; the plan was checked"
-    )
+    return Verification(checks=(), skipped="a graph file has no runtime; the plan was checked")
 
 
 def reordered(graph: Graph, plan: Plan) -> Graph:

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 def optimize(arguments: argparse.Namespace) -> int:
     """Run `regal optimize`."""
     if arguments.devices != "1":
-        raise UsageError(
-            f"--devices {arguments.devices}: this version plans for one device only"
-        )
+        raise UsageError(f"--devices {arguments.devices}: this version plans for one device only")
     if arguments.objective != "memory":
         raise UsageError(
             f"--objective {arguments.objective}: on one device running time depends on fusion and"
@@ -75,8 +73,7 @@ def inspect(arguments: argparse.Namespace) -> int:
     model = _load(arguments)
     before = pipeline.plan_before(model)
     parts = [
-        inspect_graph(graph, plan)
-        for graph, plan in zip(model.entries, before.plans, strict=True)
+        inspect_graph(graph, plan) for graph, plan in zip(model.entries, before.plans, strict=True)
     ]
     document = inspection_to_dict(str(arguments.model), model, before, parts)
     _print(arguments, document, output.inspection_text(str(arguments.model), model, parts))
@@ -208,16 +205,12 @@ def _load(arguments: argparse.Namespace) -> LoadedModel:
 def _load_plan(path: Path, model: LoadedModel) -> ModelPlan:
     if not path.is_file():
         raise UsageError(f"plan file '{path}' does not exist")
-    return require_valid_model_plan(
-        model, plan_from_json(path.read_bytes(), model, path.name)
-    )
+    return require_valid_model_plan(model, plan_from_json(path.read_bytes(), model, path.name))
 
 
 def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
     if model.framework != "tflite":
-        raise UsageError(
-            f"--header: a C header is for TFLite models, not {model.framework}"
-        )
+        raise UsageError(f"--header: a C header is for TFLite models, not {model.framework}")
     from regal.backends.tflite import c_header
 
     return c_header(model, plan)

@@ -64,9 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"regal {__version__}")
-    verbs = parser.add_subparsers(
-        dest="verb", required=True, metavar="COMMAND", title="commands"
-    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="COMMAND", title="commands")
     for add in (
         _optimize,
         _inspect,
@@ -104,9 +102,7 @@ def _optimize(verbs: argparse._SubParsersAction[Parser]) -> None:
         default="none",
         help="ONNX: let ONNX Runtime optimize the model first, then plan (default none)",
     )
-    command.add_argument(
-        "--plan", type=Path, metavar="FILE.json", help="also write the plan here"
-    )
+    command.add_argument("--plan", type=Path, metavar="FILE.json", help="also write the plan here")
     command.add_argument(
         "--header", type=Path, metavar="FILE.h",
         help="also write the plan as a C header (TFLite Micro)",
@@ -119,22 +115,16 @@ def _optimize(verbs: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _inspect(verbs: argparse._SubParsersAction[Parser]) -> None:
-    command = _command(
-        verbs, "inspect", "say what the peak is made of and what could lower it"
-    )
+    command = _command(verbs, "inspect", "say what the peak is made of and what could lower it")
     _model(command)
     _json(command)
 
 
 def _convert(verbs: argparse._SubParsersAction[Parser]) -> None:
-    command = _command(
-        verbs, "convert", "write the graph as JSON; every command reads it back"
-    )
+    command = _command(verbs, "convert", "write the graph as JSON; every command reads it back")
     _model(command)
     _output(command, required=True, text="graph file to write (.json)")
-    command.add_argument(
-        "--text", action="store_true", help="write the readable text form instead"
-    )
+    command.add_argument("--text", action="store_true", help="write the readable text form instead")
     _json(command)
 
 
@@ -147,9 +137,7 @@ def _apply(verbs: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _verify(verbs: argparse._SubParsersAction[Parser]) -> None:
-    command = _command(
-        verbs, "verify", "run two models in the real runtime and compare outputs"
-    )
+    command = _command(verbs, "verify", "run two models in the real runtime and compare outputs")
     _model(command)
     command.add_argument("optimized", type=Path, metavar="OUT", help="the other model")
     command.add_argument("--seed", type=int, default=0, help="of the inputs (default 0)")
@@ -177,20 +165,14 @@ def _compare(verbs: argparse._SubParsersAction[Parser]) -> None:
 
 def _allocate(verbs: argparse._SubParsersAction[Parser]) -> None:
     command = _command(verbs, "allocate", "assign offsets to buffers (minimalloc's CSV)")
-    command.add_argument(
-        "file", type=Path, metavar="FILE.csv", help="id,lower,upper,size[,...]"
-    )
+    command.add_argument("file", type=Path, metavar="FILE.csv", help="id,lower,upper,size[,...]")
     command.add_argument(
         "--capacity", type=_value(parse_bytes), metavar="BYTES",
         help="decide whether the buffers fit; without it, minimize",
     )  # fmt: skip
     _output(command, required=False, text="CSV with an offset column to write")
-    command.add_argument(
-        "--seed", type=int, default=0, help="of every random choice (default 0)"
-    )
-    command.add_argument(
-        "--time", type=_value(parse_seconds), metavar="10s", help="time limit"
-    )
+    command.add_argument("--seed", type=int, default=0, help="of every random choice (default 0)")
+    command.add_argument("--time", type=_value(parse_seconds), metavar="10s", help="time limit")
     _json(command)
 
 
@@ -213,9 +195,7 @@ def _model(command: Parser) -> None:
 
 
 def _output(command: Parser, *, required: bool, text: str) -> None:
-    command.add_argument(
-        "-o", "--out", type=Path, required=required, metavar="OUT", help=text
-    )
+    command.add_argument("-o", "--out", type=Path, required=required, metavar="OUT", help=text)
     command.add_argument("--force", action="store_true", help="replace OUT if it exists")
 
 
@@ -227,9 +207,7 @@ def _search(command: Parser) -> None:
     command.add_argument(
         "--time", type=_value(parse_seconds), metavar="10s", help="search budget in time"
     )
-    command.add_argument(
-        "--seed", type=int, default=0, help="of every random choice (default 0)"
-    )
+    command.add_argument("--seed", type=int, default=0, help="of every random choice (default 0)")
     command.add_argument(
         "--threads", type=_value(_count), default=1, metavar="N",
         help="changes the speed, never the result (default 1)",
@@ -237,9 +215,7 @@ def _search(command: Parser) -> None:
 
 
 def _json(command: Parser) -> None:
-    command.add_argument(
-        "--json", action="store_true", help="print exactly one JSON object"
-    )
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
 def _value(parse: Callable[[str], T]) -> Callable[[str], T]:

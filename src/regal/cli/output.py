@@ -35,11 +35,7 @@ def result_text(result: Result) -> str:
     """Return the lines of `regal optimize`."""
     before_peak = max(plan.peak_bytes for plan in result.before.plans)
     before_arena = max(plan.arena_bytes for plan in result.before.plans)
-    bound = (
-        "proven optimal"
-        if result.is_order_optimal
-        else f"lower bound {result.peak_bound:,} B"
-    )
+    bound = "proven optimal" if result.is_order_optimal else f"lower bound {result.peak_bound:,} B"
     packed = "equals its bound" if result.is_arena_optimal else "above its bound"
     lines = [
         f"model         {result.path} ({result.model.framework},"
@@ -84,9 +80,7 @@ def _check_line(check: RuntimeCheck) -> str:
         for name, value in check.after.items()
         if name in check.before
     )
-    return (
-        f"verified      {check.runtime}: {verdict} in {check.invocations} runs; {numbers}"
-    )
+    return f"verified      {check.runtime}: {verdict} in {check.invocations} runs; {numbers}"
 
 
 def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) -> str:
@@ -111,9 +105,7 @@ def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) 
         ]
         if len(part.live_at_peak) > MOST_LIVE_LINES:
             rest = part.live_at_peak[MOST_LIVE_LINES:]
-            lines.append(
-                f"  {sum(t.bytes for t in rest):>12,} B  in {len(rest)} more tensors"
-            )
+            lines.append(f"  {sum(t.bytes for t in rest):>12,} B  in {len(rest)} more tensors")
         if part.workspace_at_peak:
             lines.append(f"  {part.workspace_at_peak:>12,} B  workspace of the op")
         lines += [f"advice        {line}" for line in part.advice]
@@ -123,18 +115,12 @@ def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) 
 
 def comparison_text(rows: Sequence[Row]) -> str:
     """Return the table of `regal compare`, best first."""
-    lines = [
-        f"{'method':<16}{'peak B':>16}{'over bound':>12}{'arena B':>16}{'evals':>10}{'s':>9}"
-    ]
+    lines = [f"{'method':<16}{'peak B':>16}{'over bound':>12}{'arena B':>16}{'evals':>10}{'s':>9}"]
     for row in rows:
         if row.failure:
             lines.append(f"{row.method:<16}  {row.failure}")
             continue
-        over = (
-            f"{100 * (row.peak_bytes / row.peak_bound - 1):.2f} %"
-            if row.peak_bound
-            else "-"
-        )
+        over = f"{100 * (row.peak_bytes / row.peak_bound - 1):.2f} %" if row.peak_bound else "-"
         mark = " *" if row.peak_bytes == row.peak_bound else ""
         lines.append(
             f"{row.method:<16}{row.peak_bytes:>16,}{over:>12}{row.arena_bytes:>16,}"

@@ -37,9 +37,7 @@ def require_valid_graph(graph: Graph, level: int = 0) -> Graph:
         ModelError: names the first guilty op or tensor.
     """
     if level > MOST_BODY_LEVELS:
-        raise ModelError(
-            f"graph '{graph.name}': bodies nested deeper than {MOST_BODY_LEVELS}"
-        )
+        raise ModelError(f"graph '{graph.name}': bodies nested deeper than {MOST_BODY_LEVELS}")
     _require_sizes(graph)
     _require_unique_names(graph)
     written_by = _writers(graph)
@@ -131,9 +129,7 @@ def _require_sub_buffers(graph: Graph, op: Op) -> None:
 
 def _require_sizes(graph: Graph) -> None:
     if graph.alignment < 1:
-        raise ModelError(
-            f"graph '{graph.name}': alignment {graph.alignment} is below 1 byte"
-        )
+        raise ModelError(f"graph '{graph.name}': alignment {graph.alignment} is below 1 byte")
     total = 0
     for tensor in graph.tensors:
         if tensor.bytes < 0 or tensor.storage_offset < 0:
@@ -145,9 +141,7 @@ def _require_sizes(graph: Graph) -> None:
             raise ModelError(f"tensor '{tensor.name}' has storage {tensor.storage}")
         total += tensor.bytes + tensor.storage_offset
         if total > MOST_BYTES:
-            raise ModelError(
-                f"tensor '{tensor.name}': all tensors together exceed 2^60 bytes"
-            )
+            raise ModelError(f"tensor '{tensor.name}': all tensors together exceed 2^60 bytes")
     for op in graph.ops:
         if op.workspace_bytes < 0 or op.flops < 0:
             raise ModelError(

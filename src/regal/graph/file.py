@@ -33,18 +33,14 @@ def model_hash(model: LoadedModel) -> str:
     return hashlib.sha256(model_to_json(model).encode()).hexdigest()
 
 
-def load(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]
-) -> LoadedModel:
+def load(path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]) -> LoadedModel:
     """Return the model of a graph file.
 
     Raises:
         ModelError: not JSON, not this schema, or a graph that breaks a rule.
     """
     if shapes or dims:
-        raise ModelError(
-            f"'{path.name}' is a graph file; its shapes are fixed: drop --shape/--dim"
-        )
+        raise ModelError(f"'{path.name}' is a graph file; its shapes are fixed: drop --shape/--dim")
     return model_from_json(path.read_bytes(), path.name)
 
 
@@ -57,9 +53,7 @@ def model_from_json(data: bytes, name: str = "graph") -> LoadedModel:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelError(
-            f"'{name}' is not a JSON file: {str(error).splitlines()[0]}"
-        ) from None
+        raise ModelError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
         raise ModelError(f"'{name}' has schema {repr_of(found)}; a graph file has '{SCHEMA}'")
@@ -119,8 +113,7 @@ def _graph(value: object, where: str, level: int) -> Graph:
     inputs = _ints(fields, "inputs", where)
     outputs = _ints(fields, "outputs", where)
     ops = tuple(
-        _op(op, f"{where}: op {i}", level)
-        for i, op in enumerate(_list(fields, "ops", where))
+        _op(op, f"{where}: op {i}", level) for i, op in enumerate(_list(fields, "ops", where))
     )
     given, returned = set(inputs), set(outputs)
     written = {t for op in ops for t in op.outputs}
@@ -145,9 +138,7 @@ def _graph(value: object, where: str, level: int) -> Graph:
     )
 
 
-def _default_role(
-    index: int, inputs: set[int], outputs: set[int], written: set[int]
-) -> Role:
+def _default_role(index: int, inputs: set[int], outputs: set[int], written: set[int]) -> Role:
     if index in inputs:
         return Role.INPUT
     if index not in written:
@@ -234,9 +225,7 @@ def _ints(fields: dict[str, Any], key: str, where: str) -> tuple[int, ...]:
 
 
 def _pair(value: object, where: str) -> tuple[int, int]:
-    if not (
-        isinstance(value, list) and len(value) == 2 and all(type(i) is int for i in value)
-    ):
+    if not (isinstance(value, list) and len(value) == 2 and all(type(i) is int for i in value)):
         raise ModelError(f"{where} holds {repr_of(value)}, expected two integers")
     return value[0], value[1]
 

@@ -49,10 +49,6 @@ def state_bytes(graph: Graph) -> int:
 def dependencies(graph: Graph) -> list[tuple[int, int]]:
     """Return (earlier op, later op) rows: data and control, sorted, no repeats."""
     writer = {t: i for i, op in enumerate(graph.ops) for t in op.outputs if t != ABSENT}
-    edges = {
-        (writer[t], i) for i, op in enumerate(graph.ops) for t in op.inputs if t in writer
-    }
-    edges |= {
-        (earlier, i) for i, op in enumerate(graph.ops) for earlier in op.control_inputs
-    }
+    edges = {(writer[t], i) for i, op in enumerate(graph.ops) for t in op.inputs if t in writer}
+    edges |= {(earlier, i) for i, op in enumerate(graph.ops) for earlier in op.control_inputs}
     return sorted(edges)

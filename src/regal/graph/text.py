@@ -23,9 +23,7 @@ def graph_text(graph: Graph, indent: str = "") -> str:
         f'{indent}graph "{graph.name}" {graph.framework}, align {graph.alignment},'
         f" in {_numbers(graph.inputs)}, out {_numbers(graph.outputs)}\n"
     )
-    tensors = [
-        f"{indent}  {_tensor_line(i, tensor)}\n" for i, tensor in enumerate(graph.tensors)
-    ]
+    tensors = [f"{indent}  {_tensor_line(i, tensor)}\n" for i, tensor in enumerate(graph.tensors)]
     ops = []
     for i, op in enumerate(graph.ops):
         ops.append(f"{indent}  {_op_line(i, op)}\n")
@@ -43,9 +41,7 @@ def _tensor_line(index: int, tensor: Tensor) -> str:
 
 
 def _op_line(index: int, op: Op) -> str:
-    line = (
-        f'op{index} "{op.name}" {op.kind} ({_tensors(op.inputs)}) -> {_tensors(op.outputs)}'
-    )
+    line = f'op{index} "{op.name}" {op.kind} ({_tensors(op.inputs)}) -> {_tensors(op.outputs)}'
     if op.control_inputs:
         line += f", after {_numbers(op.control_inputs)}"
     if op.captures:

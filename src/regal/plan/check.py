@@ -29,9 +29,7 @@ def require_valid_model_plan(model: LoadedModel, plan: ModelPlan) -> ModelPlan:
         PlanError: names the first rule that is broken, with the ops or tensors involved.
     """
     if len(plan.plans) != len(model.entries):
-        raise PlanError(
-            f"plan has {len(plan.plans)} entries, the model has {len(model.entries)}"
-        )
+        raise PlanError(f"plan has {len(plan.plans)} entries, the model has {len(model.entries)}")
     for graph, entry in zip(model.entries, plan.plans, strict=True):
         require_valid_plan(graph, entry)
     return plan
@@ -129,9 +127,7 @@ def _in_place_rows(graph: Graph, problem: NumberedProblem, plan: Plan) -> NDArra
         if pair not in row_of:
             known = all(0 <= t < len(names) for t in pair)
             text = f"'{names[pair[1]]}' over '{names[pair[0]]}'" if known else str(pair)
-            raise PlanError(
-                f"plan of '{graph.name}' writes {text} in place; no op allows that"
-            )
+            raise PlanError(f"plan of '{graph.name}' writes {text} in place; no op allows that")
         rows.append(row_of[pair])
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
@@ -170,9 +166,7 @@ def _require_valid_offsets(graph: Graph, plan: Plan) -> None:
         np.array(rows, dtype=np.int64).reshape(-1, 4), plan.arena_bytes, graph.alignment
     )
     if verdict.fault is not OffsetFault.NONE:
-        raise PlanError(
-            _offset_message(names, rows, plan.arena_bytes, graph.alignment, verdict)
-        )
+        raise PlanError(_offset_message(names, rows, plan.arena_bytes, graph.alignment, verdict))
     if plan.arena_bound > plan.arena_bytes:
         raise PlanError(
             f"plan of '{graph.name}' claims the bound {plan.arena_bound}, above its own arena"
@@ -180,9 +174,7 @@ def _require_valid_offsets(graph: Graph, plan: Plan) -> None:
         )
 
 
-def _buffer_rows(
-    graph: Graph, plan: Plan
-) -> tuple[list[str], list[tuple[int, int, int, int]]]:
+def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, int, int, int]]]:
     """Return names and (first, last step, bytes, offset) rows; an in-place chain is one row."""
     steps = steps_of(graph, plan.order)
     sizes = counted_storages(graph)

@@ -22,8 +22,7 @@ DEVICE = "cpu0"
 def plan_to_json(model: LoadedModel, plan: ModelPlan) -> str:
     """Return the plan file of a checked plan; ops are named, tensors and storages numbered."""
     first, *others = [
-        _plan_to_dict(graph, entry)
-        for graph, entry in zip(model.entries, plan.plans, strict=True)
+        _plan_to_dict(graph, entry) for graph, entry in zip(model.entries, plan.plans, strict=True)
     ]
     document = {
         "schema": SCHEMA,
@@ -48,9 +47,7 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise PlanError(
-            f"'{name}' is not a JSON file: {str(error).splitlines()[0]}"
-        ) from None
+        raise PlanError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
         raise PlanError(f"'{name}' has schema {repr_of(found)}; a plan file has '{SCHEMA}'")
@@ -92,12 +89,9 @@ def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         "layouts": {},
         "in_place": [list(pair) for pair in plan.in_place],
         "sub_buffers": [list(choice) for choice in plan.sub_buffers],
-        "offsets": {
-            str(s): _allocation_to_dict(plan.offsets[s]) for s in sorted(plan.offsets)
-        },
+        "offsets": {str(s): _allocation_to_dict(plan.offsets[s]) for s in sorted(plan.offsets)},
         "workspaces": {
-            names[i]: _allocation_to_dict(plan.workspaces[i])
-            for i in sorted(plan.workspaces)
+            names[i]: _allocation_to_dict(plan.workspaces[i]) for i in sorted(plan.workspaces)
         },
         "bodies": {
             names[i]: [
@@ -133,9 +127,7 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
         arena_bytes=_int(fields["arena_bytes"]),
         peak_bound=_int(fields["lower_bound"]["peak_bytes"]),
         arena_bound=_int(fields["lower_bound"]["arena_bytes"]),
-        workspaces={
-            _op(name, number): _allocation(a) for name, a in fields["workspaces"].items()
-        },
+        workspaces={_op(name, number): _allocation(a) for name, a in fields["workspaces"].items()},
         bodies={
             _op(name, number): _bodies(bodies, graph.ops[number[name]])
             for name, bodies in fields["bodies"].items()
@@ -146,9 +138,7 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
 def _bodies(plans: Any, op: Op) -> tuple[Plan, ...]:
     if not isinstance(plans, list) or len(plans) != len(op.subgraphs):
         raise PlanError(f"plan of op '{op.name}' is not a list of {len(op.subgraphs)} bodies")
-    return tuple(
-        _plan(plan, body) for plan, body in zip(plans, op.subgraphs, strict=True)
-    )
+    return tuple(_plan(plan, body) for plan, body in zip(plans, op.subgraphs, strict=True))
 
 
 def _op(name: str, number: Mapping[str, int]) -> int:

@@ -61,9 +61,7 @@ def order_problem(
         _rows(touches, 2),
         np.array(list(sizes.values()), dtype=np.int64),
         np.array(
-            [op.workspace_bytes for op in graph.ops]
-            if workspace is None
-            else list(workspace),
+            [op.workspace_bytes for op in graph.ops] if workspace is None else list(workspace),
             dtype=np.int64,
         ),
         _storage_rows(graph, graph.inputs, row_of),
@@ -71,9 +69,7 @@ def order_problem(
         _rows(list(pairs), 3),
     )
     if verdict.fault is ProblemFault.CYCLE:
-        raise ModelError(
-            f"op '{graph.ops[verdict.guilty].name}' depends on itself: a cycle"
-        )
+        raise ModelError(f"op '{graph.ops[verdict.guilty].name}' depends on itself: a cycle")
     if verdict.fault is not ProblemFault.NONE:
         raise ModelError(
             f"graph '{graph.name}' cannot be planned: {verdict.fault.name.lower()}"

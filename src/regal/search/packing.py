@@ -115,16 +115,12 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
     placed = place(first, last, size, graph.alignment)
     at = [int(offset) for offset in placed.offsets]
     offsets = {
-        s: Allocation(
-            offset=offset, bytes=sizes[s], first_step=steps[s][0], last_step=steps[s][1]
-        )
+        s: Allocation(offset=offset, bytes=sizes[s], first_step=steps[s][0], last_step=steps[s][1])
         for members, offset in zip(groups.values(), at[: len(groups)], strict=True)
         for s in members
     }
     workspaces = {
-        i: Allocation(
-            offset=offset, bytes=size, first_step=step_of[i], last_step=step_of[i]
-        )
+        i: Allocation(offset=offset, bytes=size, first_step=step_of[i], last_step=step_of[i])
         for (i, size), offset in zip(blocks.items(), at[len(groups) :], strict=True)
     }
     return replace(
@@ -138,20 +134,15 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
 
 def _block_sizes(graph: Graph, bodies: Mapping[int, tuple[Plan, ...]]) -> dict[int, int]:
     sizes = {
-        i: op.workspace_bytes
-        + max((body.arena_bytes for body in bodies.get(i, ())), default=0)
+        i: op.workspace_bytes + max((body.arena_bytes for body in bodies.get(i, ())), default=0)
         for i, op in enumerate(graph.ops)
     }
     return {i: size for i, size in sizes.items() if size > 0}
 
 
-def _groups(
-    graph: Graph, plan: Plan, storages: Mapping[int, tuple[int, int]]
-) -> dict[int, int]:
+def _groups(graph: Graph, plan: Plan, storages: Mapping[int, tuple[int, int]]) -> dict[int, int]:
     """Return storage -> first storage of its in-place chain."""
-    source_of = {
-        graph.tensors[b].storage: graph.tensors[a].storage for a, b in plan.in_place
-    }
+    source_of = {graph.tensors[b].storage: graph.tensors[a].storage for a, b in plan.in_place}
     group_of = {}
     for storage in storages:
         root = storage

@@ -56,9 +56,7 @@ def plan_model(
     return (plan_graph(entries[0], search, runtime_order, is_last=True), *others)
 
 
-def plan_graph(
-    graph: Graph, search: Search, runtime_order: Order | None, *, is_last: bool
-) -> Plan:
+def plan_graph(graph: Graph, search: Search, runtime_order: Order | None, *, is_last: bool) -> Plan:
     """Return a checked plan of `graph`; bodies are planned first.
 
     Args:
@@ -173,9 +171,7 @@ def _bound_of_all_choices(job: _Job) -> int:
         if budget is None:
             break
         problem = order_problem(relaxed, workspace)
-        outcome = exact(
-            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
-        )
+        outcome = exact(problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0)
         search.meter.charge(outcome)
         bound = max(bound, outcome.lower_bound)
     return bound
