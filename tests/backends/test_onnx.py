@@ -17,6 +17,7 @@ from regal.backends.onnx.verify import out_of_order
 from regal.errors import PlanError
 from regal.frontends.onnx import load
 from regal.frontends.onnx.trace import Trace, trace
+from regal.graph.memory import dependencies
 from regal.onnxruntime import session
 from tests.backends.simple_plans import model_plan, plan_in_order, random_order
 from tests.onnx_models import branches, graph, model, node, save, source_of, tensor
@@ -148,6 +149,27 @@ def test_a_shape_runs_as_soon_as_its_input_is_there(tmp_path: Path) -> None:
     ]
     found = load(save(model(graph(nodes, [tensor("x", [2])], ["y"])), tmp_path / "m.onnx"), {}, {})
     assert executed_order(found.graph, [1, 0, 2, 3]) == (1, 2, 0, 3)
+
+
+def test_a_cast_that_the_runtime_skips_still_runs_behind_the_cast_that_it_undoes(
+    tmp_path: Path,
+) -> None:
+    # In ONNX Runtime "s" and "d" read "a": both run before the cast to "b".
+    nodes = [
+        node("Abs", ["x"], ["a"]),
+        node("Cast", ["a"], ["b"], to=TensorProto.DOUBLE),
+        node("Cast", ["b"], ["c"], to=TensorProto.FLOAT),
+        node("Neg", ["b"], ["e"]),
+        node("Cast", ["e"], ["f"], to=TensorProto.FLOAT),
+        node("Shape", ["c"], ["s"]),
+        node("Reshape", ["x", "s"], ["d"]),
+        node("Add", ["f", "d"], ["y"]),
+    ]
+    loaded = load(save(model(graph(nodes, [tensor("x", [4])], ["y"])), tmp_path / "m.onnx"), {}, {})
+    order = default_order_of(loaded.graph)
+    assert order == (0, 1, 2, 5, 6, 3, 4, 7)
+    step = {op: at for at, op in enumerate(order)}
+    assert all(step[early] < step[late] for early, late in dependencies(loaded.graph))
 
 
 def cast_chain() -> ModelProto:
