@@ -64,7 +64,7 @@ def optimize(arguments: argparse.Namespace) -> int:
         write_atomically(arguments.plan, plan_to_json(result.model, result.plan).encode())
     if arguments.header:
         write_atomically(arguments.header, _c_header(result.model, result.plan).encode())
-    _print(arguments, result_to_dict(result), output.result_text(result))
+    _print(arguments, result_to_dict(result), output.result_text(result, extra))
     return 0 if result.is_good else 1
 
 
@@ -192,9 +192,10 @@ def allocate(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             seconds=arguments.time,
         )
-    if arguments.out is not None and run.fits:
-        write_atomically(arguments.out, run.csv_text.encode())
-    _print(arguments, run.to_dict(), output.allocation_text(run))
+    out = arguments.out if run.fits else None
+    if out is not None:
+        write_atomically(out, run.csv_text.encode())
+    _print(arguments, run.to_dict(), output.allocation_text(run, out))
     return 0 if run.fits else 1
 
 
