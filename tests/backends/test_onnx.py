@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from regal.backends.onnx import apply, default_order, verify
+from regal.backends.onnx import apply, default_order, verify, with_free_dimensions
 from regal.backends.onnx.apply import encoded
 from regal.backends.onnx.order import default_order_of, executed_order
 from regal.backends.onnx.verify import out_of_order
@@ -108,6 +108,22 @@ def test_only_dimensions_that_were_asked_for_are_fixed(tmp_path: Path) -> None:
     new = written(loaded, model_plan(loaded), tmp_path / "o.onnx")
     dims = new.graph.input[0].type.tensor_type.shape.dim
     assert (dims[0].dim_param, dims[1].dim_value) == ("N", 5)
+
+
+def test_dimensions_of_the_user_can_be_left_free_but_not_those_that_replace_sizes(
+    tmp_path: Path,
+) -> None:
+    nodes = [node("Abs", ["x"], ["y"])]
+    proto = model(graph(nodes, [tensor("x", ["N", "L", 8])], ["y"]))
+    path = save(proto, tmp_path / "m.onnx")
+    loaded = with_free_dimensions(load(path, {"x": (2, 5, 4)}, {}))
+    assert loaded is not None
+    new = written(loaded, model_plan(loaded), tmp_path / "o.onnx")
+    dims = new.graph.input[0].type.tensor_type.shape.dim
+    assert [d.dim_param or d.dim_value for d in dims] == ["N", "L", 4]
+
+    fixed = save(model(graph(nodes, [tensor("x", [8])], ["y"])), tmp_path / "f.onnx")
+    assert with_free_dimensions(load(fixed, {}, {})) is None
 
 
 def test_external_data_come_along_under_their_own_name(tmp_path: Path) -> None:
