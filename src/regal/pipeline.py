@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from regal.backends import backend_of
 from regal.errors import UsageError
 from regal.files import require_writable, write_all
-from regal.frontends import load
+from regal.frontends import load, require_ending
 from regal.graph.file import model_hash
 from regal.onnxruntime import optimized_bytes
 from regal.plan.check import require_valid_model_plan
@@ -51,6 +51,7 @@ def optimize(path: Path, out: Path | None = None, options: Options | None = None
     """Return a plan that needs less memory; with `out`, the applied and verified model too."""
     options = options or Options()
     if out is not None:
+        require_ending(out, like=path)
         require_writable(out, inputs=[path], force=options.force)
     if options.ort_level != "none":
         return _optimize_after_runtime(path, out, options)

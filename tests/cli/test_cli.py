@@ -178,6 +178,32 @@ def test_compare_has_a_row_per_method_best_first(
     }  # fmt: skip
 
 
+def test_compare_states_a_gap_although_no_compared_method_proves_a_bound(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json_of(capsys, "compare", model, "--methods", "random,dfs", "--evaluations", 3)
+    bound = document["lower_bound"]["peak_bytes"]
+    assert 0 < bound <= json_of(capsys, "optimize", model)["after"]["peak_bytes"]
+    assert all(row["gap"] >= 0 for row in document["methods"])
+
+
+def test_an_output_with_the_ending_of_another_kind_of_model_is_refused(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, plan = model.with_name("out.onnx"), model.with_name("plan.json")
+    json_of(capsys, "optimize", model, "--plan", plan)
+    for argv in (
+        ["optimize", model, "-o", out],
+        ["apply", model, plan, "-o", out],
+        ["convert", model, "-o", out],
+        ["verify", model, out],
+    ):
+        code, _, err = run(capsys, *argv)
+        assert code == 2
+        assert "has the ending of another kind of file" in err
+    assert not out.exists()
+
+
 def test_inspect_lists_what_is_live_at_the_peak(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,16 +80,14 @@ def verification_text(verification: Verification) -> str:
 
 
 def _check_line(check: RuntimeCheck) -> str:
-    verdict = "outputs equal" if check.outputs_equal else f"OUTPUTS DIFFER: {check.detail}"
+    verdict = f"outputs equal in {check.invocations} runs" if check.outputs_equal else "NOT EQUAL"
     numbers = ", ".join(
         f"{name.removesuffix('_bytes').replace('_', ' ')} {_change(check.before[name], value)}"
         for name, value in check.after.items()
         if name in check.before
     )
-    remark = f"; {check.detail}" if check.outputs_equal and check.detail else ""
-    return (
-        f"verified      {check.runtime}: {verdict} in {check.invocations} runs; {numbers}{remark}"
-    )
+    parts = (f"{check.runtime}: {verdict}", check.detail, numbers)
+    return f"verified      {'; '.join(part for part in parts if part)}"
 
 
 def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) -> str:
