@@ -53,7 +53,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     workspace = planned_workspace(graph, plan.bodies)
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
-    bound = peak_bound_of(graph, workspace)
+    bound = peak_bound_of(graph)
     step = int(simulation.peak_step)
     live = _live_at(graph, plan, step)
     return Inspection(
