@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan, Plan
 
 SCHEMA = "regal.inspection/1"
+MOST_NAME_CHARACTERS = 63
 WIDE_DTYPES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4}
 
 
@@ -52,7 +53,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     workspace = planned_workspace(graph, plan.bodies)
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
-    bound = peak_bound_of(graph, workspace)
+    bound = peak_bound_of(graph)
     step = int(simulation.peak_step)
     live = _live_at(graph, plan, step)
     return Inspection(
@@ -101,7 +102,7 @@ def _advice(
         )
     else:
         advice.append("order and in place: no order has a lower peak (proven by the bound)")
-    if plan.arena_bytes > plan.peak_bytes:
+    if plan.arena_bytes > plan.peak_bytes and graph.framework != "onnx":
         lost = plan.arena_bytes - plan.peak_bytes
         advice.append(f"packing: the runtime's offsets waste {lost:,} B above the peak")
     written = {graph.tensors[t].storage for t in op.outputs if t >= 0}
@@ -111,7 +112,7 @@ def _advice(
     if live and need * 2 > plan.peak_bytes:
         out = sum(sizes.get(s, 0) for s in written)
         advice.append(
-            f"splitting: op '{op.name}' alone holds {need:,} B ({out:,} B of output) of the"
+            f"splitting: op '{short(op.name)}' alone holds {need:,} B ({out:,} B of output) of the"
             f" {plan.peak_bytes:,} B; computing it in parts is what would go below the bound"
         )
     wide = sum(t.bytes - t.bytes // WIDE_DTYPES[t.dtype] for t in live if t.dtype in WIDE_DTYPES)
@@ -180,6 +181,14 @@ def _tensor_to_dict(graph: Graph, index: int) -> dict[str, Any]:
         "dtype": tensor.dtype,
         "bytes": tensor.bytes,
     }
+
+
+def short(name: str) -> str:
+    """Return `name`, or its ends where it is too long to read: converters join many names."""
+    if len(name) <= MOST_NAME_CHARACTERS:
+        return name
+    half = (MOST_NAME_CHARACTERS - 3) // 2
+    return f"{name[:half]}...{name[-half:]}"
 
 
 def _percent(part: int, whole: int) -> str:

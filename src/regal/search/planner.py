@@ -79,13 +79,31 @@ def plan_graph(graph: Graph, search: Search, runtime_order: Order | None, *, is_
     job = _Job(graph=graph, bodies=bodies, search=search, today=today, is_last=is_last)
     if not search.decides_all:
         plan = _plan_variant(job, ())
-        bound = peak_bound_of(graph, planned_workspace(graph, bodies))
-        plan = replace(plan, peak_bound=min(plan.peak_bound, bound))
+        if sub_buffer_choices(graph):
+            # What the method has proven holds without them.
+            plan = replace(plan, peak_bound=0)
     elif choices := sub_buffer_choices(graph):
         plan = _plan_with_choices(job, choices)
     else:
         plan = _plan_variant(job, ())
-    return require_valid_plan(graph, plan)
+    return require_valid_plan(graph, _with_true_bounds(graph, plan))
+
+
+def _with_true_bounds(graph: Graph, plan: Plan) -> Plan:
+    """Return `plan` with bounds that hold whatever plans its bodies get, not just for these."""
+    peak_slack = arena_slack = 0
+    for row in plan.bodies.values():
+        if row:
+            peak = max(body.peak_bytes for body in row)
+            arena = max(body.arena_bytes for body in row)
+            peak_slack = max(peak_slack, peak - max(body.peak_bound for body in row))
+            arena_slack = max(arena_slack, arena - max(body.arena_bound for body in row))
+    bound = max(plan.peak_bound - peak_slack, peak_bound_of(graph))
+    return replace(
+        plan,
+        peak_bound=min(bound, plan.peak_bytes),
+        arena_bound=max(plan.arena_bound - arena_slack, 0),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +183,7 @@ def _bound_of_all_choices(job: _Job) -> int:
     """Return a lower bound on the peak that holds whatever sub-buffers a plan takes."""
     graph, search = job.graph, job.search
     workspace = planned_workspace(graph, job.bodies)
-    bound = peak_bound_of(graph, workspace)
+    bound = _bound_with(graph, workspace)
     for relaxed in relaxations(graph):
         budget = search.meter.budget(default_evaluations(len(graph.ops)))
         if budget is None:
@@ -182,7 +200,18 @@ def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[Sub
     return [group for group in groups if group]
 
 
-def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:
-    """Return a peak that no order, in-place choice or sub-buffer of `graph` can beat: cheap."""
+def peak_bound_of(graph: Graph) -> int:
+    """Return a peak that no order, in-place choice or sub-buffer of `graph` can beat: cheap.
+
+    It holds for all plans of the bodies, too.
+    """
+    workspace = [
+        op.workspace_bytes + max((peak_bound_of(body) for body in op.subgraphs), default=0)
+        for op in graph.ops
+    ]
+    return _bound_with(graph, workspace)
+
+
+def _bound_with(graph: Graph, workspace: Sequence[int]) -> int:
     problems = (order_problem(relaxed, workspace) for relaxed in relaxations(graph))
     return max(lower_bound(problem.native) for problem in problems)
