@@ -170,7 +170,7 @@ def test_a_function_that_is_defined_twice_is_refused(tmp_path: Path) -> None:
         function = proto.functions.add(name="F", domain="m", input=["a"], output=["b"])
         function.opset_import.add(domain="", version=17)
         function.node.append(node("Abs", ["a"], ["b"]))
-    with pytest.raises(ModelError, match="cannot be inlined: .* same implementation id 'm::F'"):
+    with pytest.raises(ModelError, match="same implementation id"):
         read(proto.SerializeToString(), tmp_path)
 
 
