@@ -87,8 +87,8 @@ def cells(n_ops: int, *, seed: int = 0) -> Sketch:
     return sketch
 
 
-def random_wiring(n_ops: int, *, seed: int = 0) -> Sketch:
-    """RandWire-like stages of 32 nodes: a ring of 4 neighbors, 3 of 4 wires moved."""
+def random_wiring(n_ops: int, *, nodes: int = 32, seed: int = 0) -> Sketch:
+    """RandWire-like stages of `nodes`: a ring of 4 neighbors, 3 of 4 wires moved."""
     rng = random.Random(seed)
     sketch = Sketch()
     size = 131_072
@@ -99,18 +99,18 @@ def random_wiring(n_ops: int, *, seed: int = 0) -> Sketch:
         if stage % 6 == 0 and size > 4096:
             size //= 2
         wires: set[tuple[int, int]] = set()
-        for i in range(32):
+        for i in range(nodes):
             for step in (1, 2):
-                j = (i + step) % 32
+                j = (i + step) % nodes
                 if rng.random() < 0.75:
-                    j = rng.choice([k for k in range(32) if k != i])
+                    j = rng.choice([k for k in range(nodes) if k != i])
                 wires.add((min(i, j), max(i, j)))
         made: list[int] = []
-        for i in range(32):
+        for i in range(nodes):
             sources = [made[a] for a, b in sorted(wires) if b == i]
             merged = sketch.op(sources or [last], size)
             made.append(sketch.op([sketch.op([merged], size)], size))
-        ends = [made[i] for i in range(32) if not any(a == i for a, _ in wires)]
+        ends = [made[i] for i in range(nodes) if not any(a == i for a, _ in wires)]
         last = sketch.op(ends or [made[-1]], size)
     sketch.op([last], 1024)
     return sketch
