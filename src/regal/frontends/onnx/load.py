@@ -45,9 +45,6 @@ def load(
     """
     try:
         return _load(path, shapes, dims, ort_level)
-    except ModelError as error:
-        # Names in a hostile file may hold anything; a message stays one line.
-        raise ModelError("".join(c if c.isprintable() else "?" for c in str(error))) from error
     except RecursionError as error:
         raise ModelError(f"'{path}' is nested too deep") from error
 
