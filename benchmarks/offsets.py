@@ -4,7 +4,9 @@ All get the same buffers with the same lifetimes; arenas are recomputed from the
 tool gives them. A tool that gives no answer in time has a row that says so. Seconds are CPU time
 of one core (idealloc: of all its threads), so that a busy machine changes little.
 
-Usage: python benchmarks/offsets.py FILE.csv... [--minimalloc PATH] [--idealloc PATH] [--vela]
+Without files: made-up ones that fill their arena without a gap, so that the least arena is known.
+
+Usage: python benchmarks/offsets.py [FILE.csv...] [--minimalloc PATH] [--idealloc PATH] [--vela]
            [--capacity BYTES] [--time 10] [--max-nodes N]
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from synthetic import write_puzzle
 
 from regal._native import OffsetFault, OffsetGreedyRule, check_offsets, place_greedily
 from regal.search.allocation_csv import BufferTable, read_buffers
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+
+PUZZLES = (100, 400, 2_000)  # buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +50,15 @@ class Row:
 
 def main() -> None:
     arguments = _arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        files = arguments.files or [write_puzzle(Path(folder), n) for n in PUZZLES]
+        _compare(files, arguments)
+
+
+def _compare(files: list[Path], arguments: argparse.Namespace) -> None:
+    """Print the rows of all files, then the totals of each tool."""
     total: dict[str, list[Row]] = {}
-    for path in arguments.files:
+    for path in files:
         table = read_buffers(path.read_bytes(), path.name)
         bound = allocate(*_columns(table), max_nodes=1).lower_bound
         print(f"{path.name}: {len(table.rows):,} buffers, most live bytes {bound:,}")
@@ -56,15 +69,16 @@ def main() -> None:
                 f"  {row.tool:<22}{row.arena_bytes:>18,}{over:>12}{row.seconds:>9.3f} s  {row.note}"
             )
 
-    print(f"all {len(arguments.files)} files: answers, CPU seconds")
+    print(f"all {len(files)} files: answers, CPU seconds")
+    most = arguments.capacity or 1 << 62
     for tool, rows in total.items():
-        seconds = sum(row.seconds for row in rows)
-        print(f"  {tool:<22}{sum(row.arena_bytes > 0 for row in rows):>4}{seconds:>11.3f} s")
+        answers = sum(0 < row.arena_bytes <= most for row in rows)
+        print(f"  {tool:<22}{answers:>4}{sum(row.seconds for row in rows):>11.3f} s")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("files", type=Path, nargs="*")
     parser.add_argument("--minimalloc", type=Path, help="its binary")
     parser.add_argument("--idealloc", type=Path, help="its binary")
     parser.add_argument("--vela", action="store_true", help="run ethosu.vela's allocator")

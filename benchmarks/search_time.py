@@ -6,7 +6,7 @@ Synthetic graphs and model files (default: those that ship), one thread, nothing
 Seconds are CPU time of the search alone, the median of `--repeats`. Targets: 1 s up to 500 ops, 5 s
 at 5,000. Beyond that `--time SECONDS` must hold: those graphs get `--anytime` seconds of wall time.
 Then the seconds of reading each file and of `regal --help`; targets: 0.5 s for 4 MB, 0.3 s. Open
-dimensions of files are bound as in `corpus.py`. Status 1: a target is missed.
+dimensions of files are bound as in `corpus.py`. With `--strict` a missed target is status 1.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ class Timed:
 
 
 def main() -> int:
-    """Print the tables; return 1 if a target is missed."""
+    """Print the tables; return 1 if a target is missed and that matters."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="*", type=Path, default=[SHIPPED])
     parser.add_argument("--sizes", nargs="*", type=int, default=[100, 500, 1_000, 5_000, 100_000])
     parser.add_argument("--anytime", type=float, default=10.0, help="seconds beyond 5,000 ops")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--strict", action="store_true", help="status 1 for a missed target")
     arguments = parser.parse_args()
     files = list(model_files(arguments.paths))
     print(HEAD)
@@ -77,7 +78,7 @@ def main() -> int:
         missed += not read_row(path, arguments.repeats)
     missed += not help_row(max(arguments.repeats, 5))
     print(f"\n{missed} targets missed" if missed else "\nall targets met")
-    return 1 if missed else 0
+    return 1 if missed and arguments.strict else 0
 
 
 def search_row(name: str, problem: OrderProblem, anytime: float, repeats: int) -> bool:
