@@ -5,8 +5,9 @@
 Synthetic graphs and model files (default: those that ship), one thread, nothing set but the seed.
 Seconds are CPU time of the search alone, the median of `--repeats`. Targets: 1 s up to 500 ops, 5 s
 at 5,000. Beyond that `--time SECONDS` must hold: those graphs get `--anytime` seconds of wall time.
-Then the seconds of reading each file and of `regal --help`; targets: 0.5 s for 4 MB, 0.3 s. Open
-dimensions of files are bound as in `corpus.py`. With `--strict` a missed target is status 1.
+Then the seconds of reading each file, with the run that some ONNX files take to find their shapes,
+and of `regal --help`; targets: 0.5 s for 4 MB, 0.3 s. Open dimensions of files are bound as in
+`corpus.py`. With `--strict` a missed target is status 1.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 SHIPPED = Path(__file__).resolve().parents[1] / "examples" / "models"
 HARD_NODES = 128  # random wiring of that many nodes per stage is what the proof cannot do
-LIMITS = ((500, 1.0), (5_000, 5.0))  # ops, CPU seconds
+LIMITS = ((510, 1.0), (5_100, 5.0))  # ops (families round), CPU seconds
 HEAD = "| graph | ops | peak over its bound | CPU s | target | wall s |\n|-|-:|-:|-:|-:|-:|"
 READ_HEAD = "| file | MB | CPU s | wall s |\n|-|-:|-:|-:|"
 READ_TARGET, HELP_TARGET = 0.5, 0.3
@@ -181,12 +182,13 @@ def read(path: Path) -> LoadedModel:
 
 
 def repeated(call: Callable[[], T], repeats: int) -> tuple[list[Timed], T]:
-    """Return the seconds of each call and what the last one returned."""
+    """Return the seconds of each call, child processes included, and what the last one returned."""
     runs = []
     for _ in range(repeats):
-        cpu, wall = time.process_time(), time.perf_counter()
+        cpu, wall = time.process_time() + child_seconds(), time.perf_counter()
         result = call()
-        runs.append(Timed(cpu=time.process_time() - cpu, wall=time.perf_counter() - wall))
+        used = time.process_time() + child_seconds() - cpu
+        runs.append(Timed(cpu=used, wall=time.perf_counter() - wall))
     return runs, result
 
 
