@@ -21,6 +21,7 @@ from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.packing import before_plan
 from regal.search.planner import Search, plan_model
+from regal.units import require_seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,7 @@ class Options:
 def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
     """Return a plan that needs less memory; with `out`, the applied and verified model too."""
     options = options or Options()
+    require_seed(options.seed)
     if out is not None:
         require_ending(out, like=path)
         require_writable(out, inputs=[path], force=options.force)

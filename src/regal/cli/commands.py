@@ -13,7 +13,7 @@ from regal.backends import backend_of
 from regal.cli import output
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
-from regal.files import require_writable, write_all, write_atomically
+from regal.files import read_file, require_file, require_writable, write_all, write_atomically
 from regal.frontends import load, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
@@ -54,8 +54,12 @@ def optimize(arguments: argparse.Namespace) -> int:
     )
     extra = [path for path in (arguments.plan, arguments.header) if path is not None]
     targets = [*extra, *([arguments.out] if arguments.out else [])]
-    if len({path.absolute() for path in targets}) < len(targets):
+    if len({path.parent.resolve() / path.name for path in targets}) < len(targets):
         raise UsageError("--out, --plan and --header name the same file")
+    if arguments.header and arguments.model.suffix.lower() not in (".tflite", ".lite"):
+        raise UsageError(
+            f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
+        )
     for path in extra:
         require_writable(path, inputs=[arguments.model], force=arguments.force)
     with output.progress("optimizing"):
@@ -128,8 +132,7 @@ def verify(arguments: argparse.Namespace) -> int:
     """Run `regal verify`."""
     require_ending(arguments.optimized, like=arguments.model)
     model = _load(arguments)
-    if not arguments.optimized.is_file():
-        raise UsageError(f"model file '{arguments.optimized}' does not exist")
+    require_file(arguments.optimized, "model file")
     with output.progress("verifying"):
         verification = backend_of(model.framework).verify(
             arguments.model,
@@ -186,8 +189,6 @@ def allocate(arguments: argparse.Namespace) -> int:
     """Run `regal allocate`."""
     if arguments.out is not None:
         require_writable(arguments.out, inputs=[arguments.file], force=arguments.force)
-    if not arguments.file.is_file():
-        raise UsageError(f"file '{arguments.file}' does not exist")
     with output.progress("allocating"):
         run = run_allocate(
             arguments.file,
@@ -207,14 +208,11 @@ def _load(arguments: argparse.Namespace) -> LoadedModel:
 
 
 def _load_plan(path: Path, model: LoadedModel) -> ModelPlan:
-    if not path.is_file():
-        raise UsageError(f"plan file '{path}' does not exist")
-    return require_valid_model_plan(model, plan_from_json(path.read_bytes(), model, path.name))
+    data = read_file(path, "plan file")
+    return require_valid_model_plan(model, plan_from_json(data, model, path.name))
 
 
 def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
-    if model.framework != "tflite":
-        raise UsageError(f"--header: a C header is for TFLite models, not {model.framework}")
     from regal.backends.tflite import c_header
 
     return c_header(model, plan)

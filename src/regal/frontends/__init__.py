@@ -64,10 +64,13 @@ def load(
     Raises:
         ModelError: the file is missing, broken, of an unknown kind, or not supported.
     """
-    if not path.exists():
-        raise ModelError(f"model file '{path}' does not exist")
-    if not path.is_file():
-        raise ModelError(f"model '{path}' is not a file")
+    try:
+        if not path.exists():
+            raise ModelError(f"model file '{path}' does not exist")
+        if not path.is_file():
+            raise ModelError(f"model '{path}' is not a file")
+    except OSError as error:
+        raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None
     name = SUFFIXES.get(path.suffix.lower())
     if name is None:
         known = ", ".join(SUFFIXES)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal.errors import ModelError
+from regal.files import read_file
 from regal.search.offsets import FREE, AllocationOutcome, AllocationStatus, allocate, default_nodes
 from regal.search.windows import Piece, WindowedBuffer, place_windowed
 
@@ -111,9 +112,10 @@ def run_allocate(
         cancel: ends the search from another thread.
 
     Raises:
+        UsageError: the file does not exist or cannot be read.
         ModelError: the file is not a buffer list; one line with row and value.
     """
-    table = read_buffers(path.read_bytes(), path.name)
+    table = read_buffers(read_file(path, "file"), path.name)
     if max_nodes is None:
         max_nodes = 0 if seconds is not None else _patient_nodes(len(table.rows))
     started = time.perf_counter()

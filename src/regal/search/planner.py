@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from regal.plan.check import planned_workspace, require_valid_plan
+from regal.plan.check import least_workspace, planned_workspace, require_valid_plan
 from regal.plan.problem import order_problem
 from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
 from regal.search.exact import lower_bound
@@ -81,29 +81,17 @@ def plan_graph(graph: Graph, search: Search, runtime_order: Order | None, *, is_
         plan = _plan_variant(job, ())
         if sub_buffer_choices(graph):
             # What the method has proven holds without them.
-            plan = replace(plan, peak_bound=0)
+            bound = peak_bound_of(graph, planned_workspace(graph, bodies))
+            plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
     elif choices := sub_buffer_choices(graph):
         plan = _plan_with_choices(job, choices)
     else:
         plan = _plan_variant(job, ())
-    return require_valid_plan(graph, _with_true_bounds(graph, plan))
-
-
-def _with_true_bounds(graph: Graph, plan: Plan) -> Plan:
-    """Return `plan` with bounds that hold whatever plans its bodies get, not just for these."""
-    peak_slack = arena_slack = 0
-    for row in plan.bodies.values():
-        if row:
-            peak = max(body.peak_bytes for body in row)
-            arena = max(body.arena_bytes for body in row)
-            peak_slack = max(peak_slack, peak - max(body.peak_bound for body in row))
-            arena_slack = max(arena_slack, arena - max(body.arena_bound for body in row))
-    bound = max(plan.peak_bound - peak_slack, peak_bound_of(graph))
-    return replace(
-        plan,
-        peak_bound=min(bound, plan.peak_bytes),
-        arena_bound=max(plan.arena_bound - arena_slack, 0),
-    )
+    least = least_workspace(graph, bodies)
+    if least != planned_workspace(graph, bodies):
+        # A body could be planned better than it was: the search of this graph took it as given.
+        plan = replace(plan, peak_bound=min(plan.peak_bound, peak_bound_of(graph, least)))
+    return require_valid_plan(graph, plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +171,7 @@ def _bound_of_all_choices(job: _Job) -> int:
     """Return a lower bound on the peak that holds whatever sub-buffers a plan takes."""
     graph, search = job.graph, job.search
     workspace = planned_workspace(graph, job.bodies)
-    bound = _bound_with(graph, workspace)
+    bound = peak_bound_of(graph, workspace)
     for relaxed in relaxations(graph):
         budget = search.meter.budget(default_evaluations(len(graph.ops)))
         if budget is None:
@@ -200,18 +188,16 @@ def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[Sub
     return [group for group in groups if group]
 
 
-def peak_bound_of(graph: Graph) -> int:
-    """Return a peak that no order, in-place choice or sub-buffer of `graph` can beat: cheap.
-
-    It holds for all plans of the bodies, too.
-    """
+def peak_floor(graph: Graph) -> int:
+    """Return a peak that no plan of `graph` and its bodies can beat: cheap."""
     workspace = [
-        op.workspace_bytes + max((peak_bound_of(body) for body in op.subgraphs), default=0)
+        op.workspace_bytes + max((peak_floor(body) for body in op.subgraphs), default=0)
         for op in graph.ops
     ]
-    return _bound_with(graph, workspace)
+    return peak_bound_of(graph, workspace)
 
 
-def _bound_with(graph: Graph, workspace: Sequence[int]) -> int:
+def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:
+    """Return a peak that no order, in-place choice or sub-buffer of `graph` can beat: cheap."""
     problems = (order_problem(relaxed, workspace) for relaxed in relaxations(graph))
     return max(lower_bound(problem.native) for problem in problems)
