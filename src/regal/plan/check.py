@@ -77,6 +77,14 @@ def planned_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> lis
     ]
 
 
+def least_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> list[int]:
+    """Return, per op, workspace that no plan of its bodies can go below: their bounds count."""
+    return [
+        op.workspace_bytes + max((body.peak_bound for body in bodies.get(i, ())), default=0)
+        for i, op in enumerate(graph.ops)
+    ]
+
+
 def steps_of(graph: Graph, order: Iterable[int]) -> dict[int, tuple[int, int]]:
     """Return storage -> (first, last step, both inclusive) for the counted storages in use."""
     step_of = {op: step for step, op in enumerate(order)}

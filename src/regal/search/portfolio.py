@@ -111,7 +111,8 @@ def exact(
     run.offer(np.arange(problem.n_ops, dtype=np.int64), 1)
     found = solve_exact(
         problem,
-        max_states=run.left(10 * MOST_STATES),
+        max_states=10 * MOST_STATES,
+        limit=run.left(10 * MOST_STATES),
         seconds=run.seconds_left,
         hint=run.order.tolist(),
         cancel=run.cancel,
@@ -135,12 +136,12 @@ def windows(
     run.bound = max(stop_at, lower_bound(problem))
     classic = best_classic(problem)
     run.offer(classic.order, classic.evaluations)
-    states = run.left(MOST_STATES)
     if not run.is_over:
-        found = improve_windows(
+        found, states = improve_windows(
             problem,
             run.order.tolist(),
-            max_states=states,
+            max_states=MOST_STATES,
+            limit=run.left(MOST_STATES),
             seconds=run.seconds_left,
             cancel=run.cancel,
         )
@@ -213,7 +214,8 @@ def _prove(run: _Run, states: int) -> None:
         return
     found = solve_exact(
         run.problem,
-        max_states=run.left(states),
+        max_states=states,
+        limit=run.left(states),
         seconds=run.seconds_left,
         hint=run.order.tolist(),
         cancel=run.cancel,
