@@ -145,6 +145,15 @@ def test_a_run_past_its_time_limit_is_ended_and_said(tmp_path: Path) -> None:
     assert run.error == "did not finish within 3 s"
 
 
+def test_modules_in_the_folder_of_the_user_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = written(tmp_path, chain())
+    (tmp_path / "hashlib.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    assert verify(path, path, invocations=1).outputs_equal
+
+
 def test_resized_inputs_run_in_litert_alone(tmp_path: Path) -> None:
     graph = chain().subgraphs[0]
     tensors = [

@@ -20,6 +20,7 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+from regal.files import write_atomically
 from regal.frontends.onnx.inputs import ELEMENTS_OF_SEQUENCE, STYLES, values
 from regal.frontends.onnx.runtime import RunRequest, RunResult
 from regal.frontends.onnx.session import session_options
@@ -53,7 +54,7 @@ def main() -> None:
     if request.memory_bytes:
         resource.setrlimit(resource.RLIMIT_AS, (request.memory_bytes, request.memory_bytes))
     result = run(request)
-    Path(result_path).write_text(json.dumps(asdict(result)))
+    write_atomically(Path(result_path), json.dumps(asdict(result)).encode())
     # A runtime may crash while it is torn down; its result is safe by now.
     sys.stdout.flush()
     os._exit(0)
