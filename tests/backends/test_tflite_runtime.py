@@ -12,7 +12,6 @@ from regal.backends.tflite import apply, refine, verify
 from regal.backends.tflite.measure import LITERT, TFLM, Run, run_model
 from regal.backends.tflite.rewrite import with_operator_orders
 from regal.backends.tflite.tflm_planner import (
-    ONLINE,
     ArenaBuffer,
     arena_buffers,
     head_bytes,
@@ -20,6 +19,7 @@ from regal.backends.tflite.tflm_planner import (
 )
 from regal.backends.tflite.verify import compare_runs
 from regal.frontends.tflite import load, source_of
+from regal.frontends.tflite.offline import UNPLANNED
 from tests.backends.simple_plans import model_plan
 from tests.frontends.tflite_models import all_models, chain, counter, floats, loop
 from tests.frontends.tflite_writer import G, M, O, T, write_tflite
@@ -197,7 +197,7 @@ def test_a_wasteful_plan_leaves_the_file_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_planner_replica_places_large_buffers_first_and_later_of_equals_first() -> None:
-    def buffer(name: str, size: int, first: int, last: int, offset: int = ONLINE) -> ArenaBuffer:
+    def buffer(name: str, size: int, first: int, last: int, offset: int = UNPLANNED) -> ArenaBuffer:
         return ArenaBuffer(name=name, bytes=size, first=first, last=last, offset=offset)
 
     placed = place_like_tflm(
