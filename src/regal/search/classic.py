@@ -52,7 +52,6 @@ def best_classic(
         evaluations=len(outcomes),
         seconds=time.perf_counter() - started,
         lower_bound=stop_at,
-        optimal=best.peak_bytes <= stop_at,
     )
 
 
@@ -87,5 +86,4 @@ def _outcome_of(problem: OrderProblem, classic: Classic, *, stop_at: int) -> Out
         evaluations=1,
         seconds=seconds,
         lower_bound=stop_at,
-        optimal=peak_bytes <= stop_at,
     )

@@ -179,7 +179,6 @@ class _Run:
             evaluations=self.evaluations,
             seconds=time.perf_counter() - self.started,
             lower_bound=min(self.bound, self.peak_bytes),
-            optimal=self.peak_bytes <= self.bound,
             was_interrupted=self.cancel.is_cancelled,
         )
 
