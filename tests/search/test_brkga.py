@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 
 import numpy as np
@@ -14,6 +12,7 @@ from regal._native import Decoder
 from regal.errors import PlanError, UsageError
 from regal.search.brkga import BrkgaOptions, Proposal, run_brkga
 from regal.search.types import Budget
+from tests.ctrl_c import ctrl_c_inside
 from tests.search.problems import best_peak, build, random_problem, slow_peak, wide_problem
 
 RAW = BrkgaOptions(decoder=Decoder.RAW, with_neutral=False)
@@ -219,15 +218,8 @@ def test_a_search_that_is_cancelled_before_it_begins_still_returns_an_order() ->
 
 def test_ctrl_c_returns_the_best_so_far() -> None:
     problem = wide_problem(9, 50)
-    # A process that a shell starts in the background ignores SIGINT; this one must not.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
+    with ctrl_c_inside("run_brkga"):
         outcome = run_brkga(problem.native, Budget(seconds=LONG), seed=1)
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
     assert outcome.was_interrupted
     assert outcome.seconds < LONG
 
