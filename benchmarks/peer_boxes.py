@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal.frontends import load
-from regal.graph.memory import counted_storages
-from regal.plan.check import steps_of
+from regal.graph.memory import counted_storages, steps_of
 from regal.units import round_up
 
 if TYPE_CHECKING:

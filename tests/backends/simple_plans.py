@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal._native import simulate
-from regal.graph.memory import counted_storages, dependencies
-from regal.plan.check import planned_workspace, require_valid_plan, steps_of
-from regal.plan.problem import order_problem
+from regal.graph.memory import counted_storages, dependencies, steps_of
+from regal.plan.check import require_valid_plan
+from regal.plan.problem import order_problem, planned_workspace
 from regal.plan.types import Allocation, ModelPlan, Plan
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from regal._native import simulate
-from regal.graph.memory import counted_storages
-from regal.plan.check import planned_workspace, require_valid_plan, steps_of
-from regal.plan.problem import order_problem, pair_rows
+from regal.graph.memory import counted_storages, steps_of
+from regal.plan.check import require_valid_plan
+from regal.plan.problem import order_problem, pair_rows, planned_workspace
 from regal.plan.types import Allocation, Plan
 from regal.search.offsets import allocate, greedy_by_size
 

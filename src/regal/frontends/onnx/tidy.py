@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 import onnx
@@ -10,6 +9,7 @@ import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from regal.errors import ModelError
+from regal.graph.order import first_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -163,7 +163,7 @@ def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     )
     before = [sorted({writer[name] for name in names if name in writer}) for names in reads]
     if any(p >= position for position, earlier in enumerate(before) for p in earlier):
-        order = _first_order(graph, before)
+        order = _sorted_nodes(graph, before)
         nodes = [graph.node[i] for i in order]
         copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del graph.node[:]
@@ -172,24 +172,11 @@ def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     return moved
 
 
-def _first_order(graph: GraphProto, before: Sequence[Sequence[int]]) -> list[int]:
+def _sorted_nodes(graph: GraphProto, before: Sequence[Sequence[int]]) -> list[int]:
     """Return the legal order that takes the first node of the file whenever it can."""
-    waits = [len(earlier) for earlier in before]
-    readers: list[list[int]] = [[] for _ in before]
-    for position, earlier in enumerate(before):
-        for writer in earlier:
-            readers[writer].append(position)
-    ready = [position for position, count in enumerate(waits) if count == 0]
-    order = []
-    while ready:
-        position = heapq.heappop(ready)
-        order.append(position)
-        for reader in readers[position]:
-            waits[reader] -= 1
-            if waits[reader] == 0:
-                heapq.heappush(ready, reader)
+    order = first_order(before)
     if len(order) < len(before):
-        guilty = next(i for i, count in enumerate(waits) if count)
+        guilty = min(set(range(len(before))) - set(order))
         raise ModelError(
             f"node {label(graph.node[guilty], guilty)} waits for its own result: a cycle"
         )
