@@ -56,7 +56,7 @@ def cp_sat(
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise BackendError("cp-sat: ortools is not installed; pip install ortools") from error
+        raise BackendError("cp-sat: ortools is not installed; pip install regal[cp-sat]") from error
 
     rows = _Rows.of(problem)
     model = cp_model.CpModel()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from regal.errors import ModelError, UsageError
+from regal.frontends.onnx.tidy import initializer_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,8 +39,7 @@ class Bindings:
 
 def model_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs that the caller must give: those that no initializer fills."""
-    filled = {tensor.name for tensor in model.graph.initializer}
-    filled |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    filled = initializer_names(model.graph)
     return [value for value in model.graph.input if value.name not in filled]
 
 

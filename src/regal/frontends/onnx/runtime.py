@@ -24,14 +24,12 @@ class RunRequest:
     external_folder: str = ""  # where external data lies, if not beside the model
     file_order: bool = True
     level: str = "none"
-    reuse: bool = False
     shapes: dict[str, list[int]] = field(default_factory=dict)  # of inputs
     seed: int = 0
     invocations: int = 1
     style: str = ""  # of the inputs; "" tries all
     profile_prefix: str = ""
     optimized: str = ""  # save the optimized model here
-    memory_bytes: int = MOST_MEMORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from regal.errors import ModelError
+from regal.frontends.onnx.parse import STANDARD_DOMAINS
 from regal.graph.order import first_order
 
 if TYPE_CHECKING:
@@ -33,9 +34,16 @@ def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
-def is_standard(node: NodeProto, kind: str) -> bool:
-    """Return whether `node` is the operator `kind` of ONNX itself."""
-    return node.op_type == kind and node.domain in ("", "ai.onnx")
+def is_standard(node: NodeProto, *kinds: str) -> bool:
+    """Return whether `node` is one of these operators of ONNX itself."""
+    return node.op_type in kinds and node.domain in STANDARD_DOMAINS
+
+
+def initializer_names(graph: GraphProto) -> set[str]:
+    """Return the values that a graph fills itself."""
+    return {tensor.name for tensor in graph.initializer} | {
+        tensor.values.name for tensor in graph.sparse_initializer
+    }
 
 
 def label(node: NodeProto, position: int) -> str:
@@ -62,7 +70,7 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
         (node.domain, node.op_type)
         for graph in graphs_in(model.graph)
         for node in graph.node
-        if any(is_standard(node, kind) for kind in KERNELLESS)
+        if is_standard(node, *KERNELLESS)
     }
     if kernelless:
         model = _inlined(model, sorted(kernelless))
@@ -71,7 +79,7 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
     dropped = sum(_drop_overridden(graph) for graph in graphs_in(model.graph))
     if dropped:
         notes.append(f"left out {dropped} Constant nodes that later ones redefine")
-    moved = _sort_graph(model.graph, [_initializer_names(model.graph)], 0)
+    moved = _sort_graph(model.graph, [initializer_names(model.graph)], 0)
     if moved:
         notes.append(f"moved {moved} nodes behind the nodes that they read from")
     return model, notes
@@ -119,7 +127,7 @@ def names_read(node: NodeProto) -> set[str]:
 
 def free_names(graph: GraphProto) -> set[str]:
     """Return the values that a body takes from the graphs around it."""
-    defined = _initializer_names(graph) | {value.name for value in graph.input}
+    defined = initializer_names(graph) | {value.name for value in graph.input}
     read = {value.name for value in graph.output}
     for node in graph.node:
         read |= names_read(node)
@@ -127,18 +135,12 @@ def free_names(graph: GraphProto) -> set[str]:
     return read - defined - {""}
 
 
-def _initializer_names(graph: GraphProto) -> set[str]:
-    return {tensor.name for tensor in graph.initializer} | {
-        tensor.values.name for tensor in graph.sparse_initializer
-    }
-
-
 def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     """Sort the nodes of `graph` and its bodies in place; return how many nodes moved."""
     if level > MOST_BODY_LEVELS:
         raise ModelError(f"graph '{graph.name}': bodies nested deeper than {MOST_BODY_LEVELS}")
     writer: dict[str, int] = {}
-    given = _initializer_names(graph) | {value.name for value in graph.input}
+    given = initializer_names(graph) | {value.name for value in graph.input}
     for position, node in enumerate(graph.node):
         for name in node.output:
             if name and (name in writer or name in given):
