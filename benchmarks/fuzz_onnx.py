@@ -188,6 +188,7 @@ def main() -> None:
                 (folder / str(number)).write_bytes(data)
             path = Path(tempfile.mkdtemp(), "fuzz.onnx")
             options = [sys.argv[0], "-max_total_time=1800", "-max_len=65536", str(folder)]
+            atheris.instrument_all()
             atheris.Setup(options, lambda data: try_one(bytes(data), path))
             atheris.Fuzz()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0

@@ -1,9 +1,11 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "beam.h"
 #include "bindings.h"
@@ -27,13 +29,14 @@ nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> array_of_ops(const std::vector<int3
   return array_of(std::vector<int64_t>(order.begin(), order.end()));
 }
 
-Effort effort_of(int64_t max_states, std::optional<double> seconds, const Cancel* cancel) {
+Effort effort_of(int64_t max_states, std::optional<double> seconds, const Cancel* cancel,
+                 int64_t limit = int64_t{1} << 62) {
   auto deadline = Effort::Clock::time_point::max();
   if (seconds) {
     deadline = Effort::Clock::now() +
                std::chrono::duration_cast<Effort::Clock::duration>(std::chrono::duration<double>(*seconds));
   }
-  return Effort(max_states, cancel != nullptr ? &cancel->is_set : nullptr, deadline);
+  return Effort(max_states, cancel != nullptr ? &cancel->is_set : nullptr, deadline, limit);
 }
 
 struct ExactAnswer {
@@ -52,14 +55,14 @@ void bind_exact(nb::module_& module) {
       .def_ro("states", &ExactAnswer::states);
   module.def(
       "solve_exact",
-      [](const OrderProblem& problem, Ints hint, int64_t max_states, std::optional<double> seconds,
-         const Cancel* cancel) {
+      [](const OrderProblem& problem, Ints hint, int64_t max_states, int64_t limit,
+         std::optional<double> seconds, const Cancel* cancel) {
         nb::gil_scoped_release unlocked;
-        Effort effort = effort_of(max_states, seconds, cancel);
+        Effort effort = effort_of(max_states, seconds, cancel, limit);
         regal::ExactOrder found = regal::solve_exact(problem, ops_of(hint), effort);
         return ExactAnswer{std::move(found), effort.spent()};
       },
-      "problem"_a, "hint"_a, "max_states"_a, "seconds"_a.none(), "cancel"_a.none(),
+      "problem"_a, "hint"_a, "max_states"_a, "limit"_a, "seconds"_a.none(), "cancel"_a.none(),
       "Finds the order of lowest peak and a proven lower bound; `hint` is a legal order or empty.");
   module.def(
       "beam_order",
@@ -70,6 +73,8 @@ void bind_exact(nb::module_& module) {
           nb::gil_scoped_release unlocked;
           Effort effort = effort_of(int64_t{1} << 62, seconds, cancel);
           order = regal::beam_both_ways(problem, regal::reversed(problem), static_cast<int32_t>(width), floor, effort);
+          // One direction alone would depend on when the time was up.
+          if (effort.is_over()) order.clear();
         }
         return array_of_ops(order);
       },
@@ -78,18 +83,21 @@ void bind_exact(nb::module_& module) {
   module.def(
       "improve_windows",
       [](const OrderProblem& problem, Ints order, int64_t width, int64_t floor, int64_t max_states_per_window,
-         int64_t max_states, std::optional<double> seconds, const Cancel* cancel) {
+         int64_t max_states, int64_t limit, std::optional<double> seconds, const Cancel* cancel) {
         std::vector<int32_t> better;
+        int64_t states = 0;
         {
           nb::gil_scoped_release unlocked;
-          Effort effort = effort_of(max_states, seconds, cancel);
+          Effort effort = effort_of(max_states, seconds, cancel, limit);
           better = regal::improve_windows(problem, ops_of(order), static_cast<int32_t>(width), floor,
                                           max_states_per_window, effort);
+          states = effort.spent();
         }
-        return array_of_ops(better);
+        return std::pair(array_of_ops(better), states);
       },
       "problem"_a, "order"_a, "width"_a, "floor"_a, "max_states_per_window"_a, "max_states"_a,
-      "seconds"_a.none(), "cancel"_a.none(), "Solves stretches of a legal order around its peak; never worse.");
+      "limit"_a, "seconds"_a.none(), "cancel"_a.none(),
+      "Solves stretches of a legal order around its peak, never worse; returns (order, states).");
   nb::enum_<regal::Answer>(module, "Answer")
       .value("NO", regal::Answer::No)
       .value("YES", regal::Answer::Yes)

@@ -2,18 +2,23 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 namespace regal {
 
 // What a search may spend, and what it has spent. Counts decide alone unless the caller asks for a
 // deadline or cancels, so that results do not depend on the machine.
+//
+// A search plans with `most`: its shares are parts of what is left of it. `limit` ends it early, like a
+// deadline: a search that a deadline ended after n units is repeated exactly by the limit n.
 class Effort {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit Effort(int64_t most, const std::atomic<bool>* is_cancelled = nullptr,
-                  Clock::time_point deadline = Clock::time_point::max())
-      : most_(most), is_cancelled_(is_cancelled), deadline_(deadline) {}
+                  Clock::time_point deadline = Clock::time_point::max(),
+                  int64_t limit = std::numeric_limits<int64_t>::max())
+      : most_(most), limit_(limit), is_cancelled_(is_cancelled), deadline_(deadline) {}
 
   // The units of a piece of work that computes the cost of `steps` steps. Measured on real graphs: a
   // visited downset computes about 60.
@@ -21,7 +26,7 @@ class Effort {
 
   // Counts units of work; false if the search must stop.
   bool spend(int64_t units = 1) {
-    if (is_over_ || spent_ + units > most_) return false;
+    if (is_over_ || spent_ + units > most_ || spent_ + units > limit_) return false;
     // Reading the clock costs about as much as a small state: do it rarely.
     if ((spent_ + units) / 256 != spent_ / 256) is_over_ = is_interrupted();
     spent_ += units;
@@ -30,7 +35,7 @@ class Effort {
 
   // An effort for a part of the work: at most `most` units of what is left here.
   Effort share(int64_t most) const {
-    Effort part(most < left() ? most : left(), is_cancelled_, deadline_);
+    Effort part(most < left() ? most : left(), is_cancelled_, deadline_, limit_ - spent_);
     part.is_over_ = is_over_;
     return part;
   }
@@ -42,8 +47,8 @@ class Effort {
   }
 
   int64_t spent() const { return spent_; }
-  int64_t left() const { return is_over_ ? 0 : most_ - spent_; }
-  bool is_over() const { return is_over_ || spent_ >= most_; }
+  int64_t left() const { return is_over() ? 0 : most_ - spent_; }
+  bool is_over() const { return is_over_ || spent_ >= most_ || spent_ >= limit_; }
 
  private:
   bool is_interrupted() const {
@@ -52,6 +57,7 @@ class Effort {
   }
 
   int64_t most_;
+  int64_t limit_;
   int64_t spent_ = 0;
   bool is_over_ = false;
   const std::atomic<bool>* is_cancelled_;

@@ -4,25 +4,64 @@ from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """Return the bytes of an input file; `what` names its kind in messages.
+
+    Raises:
+        UsageError: it does not exist, is a folder or device, or cannot be read.
+    """
+    require_file(path, what)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{what} '{path}' cannot be read: {error.strerror}") from None
+
+
+def require_file(path: Path, what: str) -> None:
+    """Raise unless `path` is a file; `what` names its kind in messages.
+
+    Raises:
+        UsageError: it does not exist, is a folder or device, or its name cannot be looked up.
+    """
+    try:
+        if not path.exists():
+            raise UsageError(f"{what} '{path}' does not exist")
+        if not path.is_file():
+            raise UsageError(f"{what} '{path}' is not a file")
+    except OSError as error:
+        raise UsageError(f"{what} '{path}' cannot be read: {error.strerror}") from None
 
 
 def require_writable(out: Path, *, inputs: Iterable[Path], force: bool) -> None:
     """Raise unless `out` may be written: its folder exists, it is no input, and is new.
 
+    Devices and pipes are refused even with `force`: they would be replaced by a plain file.
+
     Raises:
         UsageError: says which rule is broken.
     """
+    try:
+        _require_writable(out, inputs, force=force)
+    except OSError as error:
+        raise UsageError(f"output '{out}' cannot be written: {error.strerror}") from None
+
+
+def _require_writable(out: Path, inputs: Iterable[Path], *, force: bool) -> None:
     if not out.parent.is_dir():
         raise UsageError(f"output folder '{out.parent}' does not exist")
     if out.is_dir():
         raise UsageError(f"output '{out}' is a folder, expected a file name")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"output '{out}' is a device or pipe, expected a file name")
     for path in inputs:
         if path.exists() and out.exists() and path.samefile(out):
             raise UsageError(f"output '{out}' is the input; an input is never overwritten")
@@ -67,8 +106,10 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
-        os.unlink(name)
         raise UsageError(f"output '{path}' cannot be written: {error.strerror}") from None
+    finally:
+        # Gone once it was renamed; still here after an error or Ctrl-C.
+        Path(name).unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -10,13 +10,14 @@ import numpy as np
 from regal._native import simulate
 from regal.graph.memory import counted_storages, parameter_bytes, state_bytes, steps_of
 from regal.plan.problem import order_problem, planned_workspace
-from regal.search.planner import peak_bound_of
+from regal.search.planner import peak_floor
 
 if TYPE_CHECKING:
     from regal.graph.types import Graph, LoadedModel, Tensor
     from regal.plan.types import ModelPlan, Plan
 
 SCHEMA = "regal.inspection/1"
+MOST_NAME_CHARACTERS = 63
 WIDE_DTYPES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4}
 
 
@@ -51,9 +52,10 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     workspace = planned_workspace(graph, plan.bodies)
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
-    bound = peak_bound_of(graph, workspace)
+    bound = peak_floor(graph)
     step = int(simulation.peak_step)
-    live = _live_at(graph, plan, step)
+    taken_over = _taken_over(graph, plan, step)
+    live = _live_at(graph, plan, step, taken_over)
     return Inspection(
         graph=graph,
         plan=plan,
@@ -62,11 +64,17 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
         live_at_peak=live,
         workspace_at_peak=workspace[plan.order[step]] if step >= 0 else 0,
         peak_bound=min(bound, plan.peak_bytes),
-        advice=tuple(_advice(graph, plan, step, live, bound)) if step >= 0 else (),
+        advice=tuple(_advice(graph, plan, step, live, taken_over, bound)) if step >= 0 else (),
     )
 
 
-def _live_at(graph: Graph, plan: Plan, step: int) -> tuple[LiveTensor, ...]:
+def _taken_over(graph: Graph, plan: Plan, step: int) -> set[int]:
+    """Return the storages whose bytes the op of `step` writes in place: their heirs count."""
+    outputs = graph.ops[plan.order[step]].outputs if step >= 0 else ()
+    return {graph.tensors[a].storage for a, b in plan.in_place if b in outputs}
+
+
+def _live_at(graph: Graph, plan: Plan, step: int, taken_over: set[int]) -> tuple[LiveTensor, ...]:
     sizes = counted_storages(graph)
     tensor_of: dict[int, Tensor] = {}
     for tensor in graph.tensors:
@@ -81,13 +89,18 @@ def _live_at(graph: Graph, plan: Plan, step: int) -> tuple[LiveTensor, ...]:
             last_step=last,
         )
         for storage, (first, last) in steps_of(graph, plan.order).items()
-        if first <= step <= last
+        if first <= step <= last and storage not in taken_over
     ]
     return tuple(sorted(live, key=lambda tensor: (-tensor.bytes, tensor.name)))
 
 
 def _advice(
-    graph: Graph, plan: Plan, step: int, live: tuple[LiveTensor, ...], bound: int
+    graph: Graph,
+    plan: Plan,
+    step: int,
+    live: tuple[LiveTensor, ...],
+    taken_over: set[int],
+    bound: int,
 ) -> list[str]:
     """Return what could lower the peak, most promising first, each with its numbers."""
     op = graph.ops[plan.order[step]]
@@ -100,17 +113,17 @@ def _advice(
         )
     else:
         advice.append("order and in place: no order has a lower peak (proven by the bound)")
-    if plan.arena_bytes > plan.peak_bytes:
+    if plan.arena_bytes > plan.peak_bytes and graph.framework != "onnx":
         lost = plan.arena_bytes - plan.peak_bytes
         advice.append(f"packing: the runtime's offsets waste {lost:,} B above the peak")
     written = {graph.tensors[t].storage for t in op.outputs if t >= 0}
     own = {graph.tensors[t].storage for t in (*op.inputs, *op.outputs) if t >= 0}
     sizes = counted_storages(graph)
-    need = sum(sizes.get(s, 0) for s in own)
+    need = sum(sizes.get(s, 0) for s in own - taken_over)
     if live and need * 2 > plan.peak_bytes:
         out = sum(sizes.get(s, 0) for s in written)
         advice.append(
-            f"splitting: op '{op.name}' alone holds {need:,} B ({out:,} B of output) of the"
+            f"splitting: op '{short(op.name)}' alone holds {need:,} B ({out:,} B of output) of the"
             f" {plan.peak_bytes:,} B; computing it in parts is what would go below the bound"
         )
     wide = sum(t.bytes - t.bytes // WIDE_DTYPES[t.dtype] for t in live if t.dtype in WIDE_DTYPES)
@@ -179,6 +192,14 @@ def _tensor_to_dict(graph: Graph, index: int) -> dict[str, Any]:
         "dtype": tensor.dtype,
         "bytes": tensor.bytes,
     }
+
+
+def short(name: str) -> str:
+    """Return `name`, or its ends where it is too long to read: converters join many names."""
+    if len(name) <= MOST_NAME_CHARACTERS:
+        return name
+    half = (MOST_NAME_CHARACTERS - 3) // 2
+    return f"{name[:half]}...{name[-half:]}"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -25,9 +25,31 @@ def parse_bytes(text: str) -> int:
     """
     number, unit = _split(text)
     unit = unit.replace("IB", "B")
-    if not number.isdigit() or unit not in BYTE_UNITS:
+    if not (number.isascii() and number.isdigit() and len(number) < 20) or unit not in BYTE_UNITS:
         raise UsageError(f"'{text}' is not a size; write for example 262144 or 256K")
     return int(number) * BYTE_UNITS[unit]
+
+
+def parse_seed(text: str) -> int:
+    """Return the seed in "0" or "42".
+
+    Raises:
+        UsageError: not a whole number from 0 to 2^62 - 1.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise UsageError(f"'{text}' is not a seed; write a whole number from 0 to 2^62 - 1")
+    return require_seed(int(text))
+
+
+def require_seed(seed: int) -> int:
+    """Return `seed` if the kernel can take it.
+
+    Raises:
+        UsageError: it is below 0, or 2^62 or more.
+    """
+    if not 0 <= seed < 1 << 62:
+        raise UsageError(f"seed is {seed}; give a whole number from 0 to 2^62 - 1")
+    return seed
 
 
 def parse_seconds(text: str) -> float:

@@ -35,6 +35,14 @@ def test_an_allocation_is_the_same_rows_with_an_offset(tmp_path: Path) -> None:
     assert run.outcome.arena_bytes == 12
 
 
+@pytest.mark.parametrize("column", ["alignment", "hint", "gaps", "offset"])
+def test_an_empty_field_of_an_optional_column_says_nothing(column: str) -> None:
+    full = f"id,lower,upper,size,{column}\na,0,10,64,\nb,2,4,32, \n"
+    assert read_buffers(full.encode(), "x.csv") == read_buffers(
+        b"id,lower,upper,size\na,0,10,64\nb,2,4,32\n", "x.csv"
+    )
+
+
 def test_the_written_text_is_read_back_as_fixed_offsets(tmp_path: Path) -> None:
     first = run_allocate(written(tmp_path, EXAMPLE))
     again = run_allocate(written(tmp_path, first.csv_text))

@@ -12,8 +12,8 @@ from regal.plan.sub_buffers import compatible, embedded, sub_buffer_choices
 from regal.plan.types import ModelPlan, Plan
 from regal.search.meter import Meter
 from regal.search.methods import METHODS, method_named
-from regal.search.packing import before_plan
-from regal.search.planner import Search, plan_model
+from regal.search.packing import before_plan, plan_of_order
+from regal.search.planner import Search, peak_floor, plan_model
 from tests.graphs import random_graph
 from tests.oracles.memory import best_peak, slow_peak
 
@@ -54,6 +54,40 @@ def test_every_method_returns_a_checked_plan_with_a_true_bound(method: str) -> N
         best = best_peak(graph)
         assert plan.peak_bound <= best <= plan.peak_bytes
         require_valid_plan(graph, plan)
+
+
+def with_a_wide_body() -> Graph:
+    """Return an op whose body takes much more in the order of the file than in the best one."""
+    inner = GraphBuilder("body")
+    x = inner.input("x", 2)
+    wide = [inner.op("Widen", [x], [100])[0] for _ in range(4)]
+    narrow = [inner.op("Narrow", [w], [4])[0] for w in wide]
+    outer = GraphBuilder("outer")
+    y = outer.op("If", [outer.input("x", 2)], [16], subgraphs=[inner.build(narrow)])
+    return outer.build(y)
+
+
+@pytest.mark.parametrize("method", ["file-order", "random", "exact", "regal"])
+def test_a_bound_holds_for_all_plans_of_the_bodies(method: str) -> None:
+    graph = with_a_wide_body()
+    best = planned(graph)
+    assert best.peak_bound == best.peak_bytes
+    assert peak_floor(graph) <= best.peak_bytes
+    assert planned(graph, method, evaluations=4).peak_bound <= best.peak_bytes
+
+
+def test_the_body_in_file_order_takes_more() -> None:
+    assert before_plan(with_a_wide_body()).peak_bytes > planned(with_a_wide_body()).peak_bytes
+
+
+def test_an_exact_method_keeps_what_it_has_proven() -> None:
+    proofs = 0
+    for seed in range(20):
+        graph = random_graph(seed, 7)
+        plan = planned(graph, "exact")
+        assert plan.peak_bound == best_peak(graph) == plan.peak_bytes
+        proofs += peak_floor(graph) < plan.peak_bound
+    assert proofs  # the cheap bound is not always enough
 
 
 def test_the_plan_file_is_read_back_as_it_was_written() -> None:
@@ -140,3 +174,44 @@ def test_an_order_that_packs_worse_than_the_file_is_not_taken() -> None:
         graph = random_graph(seed, 12, alignment=8)
         in_file = replace(before_plan(graph))
         assert planned(graph).arena_bytes <= in_file.arena_bytes
+
+
+def wide_body() -> Graph:
+    """Return x -> A -> c, x -> B -> d, Add(c, d), listed as A, B, C, D: both wide ones at once."""
+    g = GraphBuilder("body")
+    x = g.input("x", 8)
+    a, b = g.op("A", [x], [100]), g.op("B", [x], [100])
+    c, d = g.op("C", a, [8]), g.op("D", b, [8])
+    return g.build(outputs=g.op("Add", [*c, *d], [8]))
+
+
+def with_wide_body() -> Graph:
+    g = GraphBuilder("outer")
+    return g.build(outputs=g.op("If", [g.input("x", 8)], [8], subgraphs=[wide_body()]))
+
+
+def test_no_bound_holds_a_body_to_an_order_that_could_be_better() -> None:
+    graph = with_wide_body()
+    # Nothing may be spent: the body stays in the order of the file, 208 bytes instead of 116.
+    search = Search(method=method_named("regal"), meter=Meter(seconds=0.0, spent=1))
+    (idle,) = plan_model((graph,), search)
+    best = planned(graph)
+    assert (idle.peak_bytes, best.peak_bytes) == (224, 132)
+    assert idle.peak_bound <= 132
+    assert best.peak_bound == 132
+
+
+def test_no_arena_bound_holds_a_body_to_a_packing_that_could_be_better() -> None:
+    b = GraphBuilder("body")
+    p = b.op("P", [], [3])
+    q = b.op("Q", p, [2])
+    r = b.op("R", q, [1])
+    body = b.build(outputs=b.op("S", r, [4]))
+    plan = before_plan(body)
+    # The same body, packed one byte worse than its bound.
+    loose = replace(plan, arena_bytes=plan.arena_bytes + 1)
+    g = GraphBuilder("outer")
+    graph = g.build(outputs=g.op("If", [], [1], subgraphs=[body]))
+    outer = plan_of_order(graph, (0,), {0: (loose,)}, peak_bound=0)
+    assert outer.arena_bytes == loose.arena_bytes + 1
+    assert outer.arena_bound == plan.arena_bound + 1

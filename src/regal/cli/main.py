@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from regal import __version__
 from regal.errors import RegalError, UsageError
-from regal.units import parse_bytes, parse_seconds
+from regal.units import parse_bytes, parse_seconds, parse_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = build_parser().parse_args(argv)
         commands = import_module("regal.cli.commands")
         code: int = getattr(commands, arguments.verb)(arguments)
+        sys.stdout.flush()
         return code
     except RegalError as error:
         print(f"regal: error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -41,6 +44,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output is gone (`regal ... | head`): nothing is left to say.
         sys.stderr.close()
         return 1
+    except OSError as error:
+        # Printing failed (a full disk behind `>`), or a folder for temporary files.
+        what = f"'{error.filename}': " if error.filename else ""
+        print(f"regal: error: {what}{error.strerror or error}", file=sys.stderr)
+        _drop_output()
+        return 2
+
+
+def _drop_output() -> None:
+    """Send what is left of stdout nowhere: Python would fail again when it flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):
@@ -140,7 +155,9 @@ def _verify(verbs: argparse._SubParsersAction[Parser]) -> None:
     command = _command(verbs, "verify", "run two models in the real runtime and compare outputs")
     _model(command)
     command.add_argument("optimized", type=Path, metavar="OUT", help="the other model")
-    command.add_argument("--seed", type=int, default=0, help="of the inputs (default 0)")
+    command.add_argument(
+        "--seed", type=_value(parse_seed), default=0, help="of the inputs (default 0)"
+    )
     command.add_argument(
         "--invocations", type=_value(_count), default=20, metavar="N",
         help="runs with new inputs, state carried over (default 20)",
@@ -171,7 +188,9 @@ def _allocate(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="decide whether the buffers fit; without it, minimize",
     )  # fmt: skip
     _output(command, required=False, text="CSV with an offset column to write")
-    command.add_argument("--seed", type=int, default=0, help="of every random choice (default 0)")
+    command.add_argument(
+        "--seed", type=_value(parse_seed), default=0, help="of every random choice (default 0)"
+    )
     command.add_argument("--time", type=_value(parse_seconds), metavar="10s", help="time limit")
     _json(command)
 
@@ -207,7 +226,9 @@ def _search(command: Parser) -> None:
     command.add_argument(
         "--time", type=_value(parse_seconds), metavar="10s", help="search budget in time"
     )
-    command.add_argument("--seed", type=int, default=0, help="of every random choice (default 0)")
+    command.add_argument(
+        "--seed", type=_value(parse_seed), default=0, help="of every random choice (default 0)"
+    )
     command.add_argument(
         "--threads", type=_value(_count), default=1, metavar="N",
         help="changes the speed, never the result (default 1)",
@@ -231,7 +252,7 @@ def _value(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) < 1 << 31:
+    if not _is_number(text) or not 0 < int(text) < 1 << 31:
         raise UsageError(f"'{text}' is not a whole number above 0")
     return int(text)
 
@@ -239,13 +260,17 @@ def _count(text: str) -> int:
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, dims = text.rpartition("=")
     parts = [part.strip() for part in dims.split(",")] if dims else []
-    if not name or not all(part.isdigit() for part in parts):
+    if not name or not all(_is_number(part) for part in parts):
         raise UsageError(f"'{text}' is not NAME=DIMS; write for example input=1,3,224,224")
     return name, tuple(int(part) for part in parts)
 
 
 def _dim(text: str) -> tuple[str, int]:
     name, _, size = text.rpartition("=")
-    if not name or not size.isdigit():
+    if not name or not _is_number(size):
         raise UsageError(f"'{text}' is not NAME=N; write for example batch=1")
     return name, int(size)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from regal.errors import ModelError
+from regal.errors import ModelError, UsageError
 from regal.graph.check import require_valid_model
 
 if TYPE_CHECKING:
@@ -36,6 +36,21 @@ SUFFIXES = {
 }
 
 
+def require_ending(path: Path, like: Path) -> None:
+    """Raise unless `path` may be the name of a file of the same kind as `like`.
+
+    Endings that stand for no kind of model are free.
+
+    Raises:
+        UsageError: names both files.
+    """
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is not None and kind != SUFFIXES.get(like.suffix.lower(), kind):
+        raise UsageError(
+            f"'{path}' has the ending of another kind of file than '{like}': expected {like.suffix}"
+        )
+
+
 def load(
     path: Path,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
@@ -51,10 +66,13 @@ def load(
     Raises:
         ModelError: the file is missing, broken, of an unknown kind, or not supported.
     """
-    if not path.exists():
-        raise ModelError(f"model file '{path}' does not exist")
-    if not path.is_file():
-        raise ModelError(f"model '{path}' is not a file")
+    try:
+        if not path.exists():
+            raise ModelError(f"model file '{path}' does not exist")
+        if not path.is_file():
+            raise ModelError(f"model '{path}' is not a file")
+    except OSError as error:
+        raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None
     name = SUFFIXES.get(path.suffix.lower())
     if name is None:
         known = ", ".join(SUFFIXES)

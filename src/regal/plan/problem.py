@@ -92,6 +92,14 @@ def planned_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> lis
     ]
 
 
+def least_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> list[int]:
+    """Return, per op, workspace that no plan of its bodies can go below: their bounds count."""
+    return [
+        op.workspace_bytes + max((body.peak_bound for body in bodies.get(i, ())), default=0)
+        for i, op in enumerate(graph.ops)
+    ]
+
+
 def in_place_pairs(
     graph: Graph, row_of: Mapping[int, int], sizes: Mapping[int, int]
 ) -> dict[InPlaceRow, tuple[int, int]]:

@@ -42,6 +42,7 @@ def solve_exact(
     problem: _native.OrderProblem,
     *,
     max_states: int = 200_000,
+    limit: int | None = None,
     seconds: float | None = None,
     hint: Sequence[int] = (),
     cancel: _native.Cancel | None = None,
@@ -52,6 +53,8 @@ def solve_exact(
         problem: N ops.
         max_states: effort at most: one per visited set of done ops, more where it has many
             moves (about a microsecond each). The result is the same on every machine.
+        limit: states after which the search stops with what it knows, though it was planned
+            for `max_states`: repeats a search that `seconds` ended after so many.
         seconds: wall time after which the search stops with what it knows.
         hint: a legal order of the N ops; the result is never worse, and is `hint` itself
             where nothing better was found.
@@ -69,7 +72,10 @@ def solve_exact(
     if len(hint):
         require_legal(problem, hint)
     found = _run(
-        lambda stop: _native.solve_exact(problem, _ints(hint), max_states, seconds, stop), cancel
+        lambda stop: _native.solve_exact(
+            problem, _ints(hint), max_states, max_states if limit is None else limit, seconds, stop
+        ),
+        cancel,
     )
     return ExactOutcome(
         order=tuple(found.order.tolist()),
@@ -103,13 +109,14 @@ def improve_windows(
     *,
     width: int = 60,
     max_states: int = 200_000,
+    limit: int | None = None,
     seconds: float | None = None,
     cancel: _native.Cancel | None = None,
-) -> tuple[int, ...]:
-    """Return `order` after stretches of `width` steps around its peak were solved exactly.
+) -> tuple[tuple[int, ...], int]:
+    """Return `order` with stretches of `width` steps around its peak solved, and the states spent.
 
-    The peak never rises. `max_states` counts all stretches together (see `solve_exact`);
-    each may use a tenth.
+    The peak never rises. `max_states` and `limit` count all stretches together (see
+    `solve_exact`); each may use a tenth of `max_states`.
 
     Raises:
         PlanError: `order` is not a legal order.
@@ -119,13 +126,14 @@ def improve_windows(
     require_legal(problem, order)
     floor = _native.peak_bound(problem)
     most = max(1, max_states // 10)
-    better = _run(
+    last = max_states if limit is None else limit
+    better, states = _run(
         lambda stop: _native.improve_windows(
-            problem, _ints(order), width, floor, most, max_states, seconds, stop
+            problem, _ints(order), width, floor, most, max_states, last, seconds, stop
         ),
         cancel,
     )
-    return tuple(better.tolist())
+    return tuple(better.tolist()), states
 
 
 def lower_bound(problem: _native.OrderProblem) -> int:

@@ -18,7 +18,8 @@ class Meter:
 
     A run that the clock ended is repeated by its number of evaluations: every search but the
     last has a cap that depends on the graph alone, and once the meter is used up further
-    searches spend nothing.
+    searches spend nothing. The first one always runs, if only for its cheapest orders: a plan
+    of no evaluations could not be repeated.
     """
 
     evaluations: int | None = None
@@ -38,8 +39,9 @@ class Meter:
             limits.append(self.evaluations - self.spent)
         seconds = None
         if self.seconds is not None:
-            seconds = self.seconds - (time.perf_counter() - self.started)
-        if min(limits, default=1) < 1 or (seconds is not None and seconds <= 0):
+            seconds = max(0.0, self.seconds - (time.perf_counter() - self.started))
+        is_used_up = min(limits, default=1) < 1 or seconds == 0
+        if is_used_up and self.spent > 0:
             return None
         return Budget(evaluations=min(limits, default=None), seconds=seconds)
 

@@ -113,6 +113,14 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     first, last, size = (np.ascontiguousarray(column) for column in table.T)
     placed = place(first, last, size, alignment=graph.alignment)
+    arena_bound = placed.lower_bound
+    least = _block_sizes(graph, plan.bodies, are_least=True)
+    if least != blocks:
+        # A body could be packed better than it was: its block is not the least one.
+        size[len(groups) :] = [least.get(i, 0) for i in blocks]
+        used = size > 0
+        floor = greedy_by_size(first[used], last[used], size[used], alignment=graph.alignment)
+        arena_bound = min(arena_bound, floor.lower_bound)
     at = [int(offset) for offset in placed.offsets]
     offsets = {
         s: Allocation(offset=offset, bytes=sizes[s], first_step=steps[s][0], last_step=steps[s][1])
@@ -128,13 +136,20 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
         offsets=offsets,
         workspaces=workspaces,
         arena_bytes=placed.arena_bytes,
-        arena_bound=placed.lower_bound,
+        arena_bound=arena_bound,
     )
 
 
-def _block_sizes(graph: Graph, bodies: Mapping[int, tuple[Plan, ...]]) -> dict[int, int]:
+def _block_sizes(
+    graph: Graph, bodies: Mapping[int, tuple[Plan, ...]], *, are_least: bool = False
+) -> dict[int, int]:
+    """Return op -> bytes of its block, as planned or as small as the bodies' bounds allow."""
     sizes = {
-        i: op.workspace_bytes + max((body.arena_bytes for body in bodies.get(i, ())), default=0)
+        i: op.workspace_bytes
+        + max(
+            (body.arena_bound if are_least else body.arena_bytes for body in bodies.get(i, ())),
+            default=0,
+        )
         for i, op in enumerate(graph.ops)
     }
     return {i: size for i, size in sizes.items() if size > 0}

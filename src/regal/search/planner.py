@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from regal.plan.check import require_valid_plan
-from regal.plan.problem import order_problem, planned_workspace
+from regal.plan.problem import least_workspace, order_problem, planned_workspace
 from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
 from regal.search.exact import lower_bound
 from regal.search.packing import plan_of_order
@@ -79,12 +79,18 @@ def plan_graph(graph: Graph, search: Search, runtime_order: Order | None, *, is_
     job = _Job(graph=graph, bodies=bodies, search=search, today=today, is_last=is_last)
     if not search.decides_all:
         plan = _plan_variant(job, ())
-        bound = peak_bound_of(graph, planned_workspace(graph, bodies))
-        plan = replace(plan, peak_bound=min(plan.peak_bound, bound))
+        if sub_buffer_choices(graph):
+            # What the method has proven holds without them.
+            bound = peak_bound_of(graph, planned_workspace(graph, bodies))
+            plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
     elif choices := sub_buffer_choices(graph):
         plan = _plan_with_choices(job, choices)
     else:
         plan = _plan_variant(job, ())
+    least = least_workspace(graph, bodies)
+    if least != planned_workspace(graph, bodies):
+        # A body could be planned better than it was: the search of this graph took it as given.
+        plan = replace(plan, peak_bound=min(plan.peak_bound, peak_bound_of(graph, least)))
     return require_valid_plan(graph, plan)
 
 
@@ -180,6 +186,15 @@ def _bound_of_all_choices(job: _Job) -> int:
 def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[SubBuffer]]:
     groups = [set(choices) & set(op.sub_buffers) for op in graph.ops]
     return [group for group in groups if group]
+
+
+def peak_floor(graph: Graph) -> int:
+    """Return a peak that no plan of `graph` and its bodies can beat: cheap."""
+    workspace = [
+        op.workspace_bytes + max((peak_floor(body) for body in op.subgraphs), default=0)
+        for op in graph.ops
+    ]
+    return peak_bound_of(graph, workspace)
 
 
 def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:

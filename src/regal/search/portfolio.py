@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regal._native import OrderProblem
 
 # The last round of the stages: default runs stay below 1 s up to 500 ops and below 5 s at 5,000
-# (one core; `search s` in docs/results.md).
+# (benchmarks/search_time.py, one core).
 MOST_STATES = 500_000  # each costs 0.3 to 1 us whatever the number of ops
 MOST_WIDTH = 1_000
 BEAM_STEPS = 400_000  # width * ops
@@ -108,7 +108,7 @@ def exact(
     """Return what the exact search alone finds; its states count as evaluations."""
     run = _begin(problem, budget, seed, threads, stop_at, cancel)
     run.offer(np.arange(problem.n_ops, dtype=np.int64), 1)
-    _prove(run, 10 * MOST_STATES)
+    _solve(run, 10 * MOST_STATES)
     return run.outcome()
 
 
@@ -125,12 +125,12 @@ def windows(
     run = _begin(problem, budget, seed, threads, stop_at, cancel)
     classic = best_classic(problem)
     run.offer(classic.order, classic.evaluations)
-    states = run.left(MOST_STATES)
     if not run.is_over:
-        found = improve_windows(
+        found, states = improve_windows(
             problem,
             run.order.tolist(),
-            max_states=states,
+            max_states=MOST_STATES,
+            limit=run.left(MOST_STATES),
             seconds=run.seconds_left,
             cancel=run.cancel,
         )
@@ -210,12 +210,16 @@ def _begin(
 
 
 def _prove(run: _Run, states: int) -> None:
-    """Search all orders, as far as the states suffice."""
-    if run.is_over:
-        return
+    """Search all orders, as far as the states suffice, unless the run is over."""
+    if not run.is_over:
+        _solve(run, states)
+
+
+def _solve(run: _Run, states: int) -> None:
     found = solve_exact(
         run.problem,
-        max_states=run.left(states),
+        max_states=states,
+        limit=run.left(states),
         seconds=run.seconds_left,
         hint=run.order.tolist(),
         cancel=run.cancel,

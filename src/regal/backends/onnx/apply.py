@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,27 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     if files:
         notes.append(f"copied the external data: {', '.join(files)}")
     return AppliedModel(files={"": copy.SerializeToString(), **files}, notes=tuple(notes))
+
+
+def with_free_dimensions(model: LoadedModel) -> LoadedModel | None:
+    """Return a model that applies with the free dimensions of the file left free.
+
+    Sizes that replace those of the file stay. None: nothing would be left free.
+    """
+    source = model.source
+    if not isinstance(source, OnnxSource):
+        return None
+    fixed: dict[str, tuple[int | None, ...]] = {}
+    for value in source.model.graph.input:
+        tensor, row = tensor_type(value.type), source.fixed.get(value.name)
+        if tensor is not None and row is not None and len(row) == len(tensor.shape.dim):
+            stated = [dimension.HasField("dim_value") for dimension in tensor.shape.dim]
+            fixed[value.name] = tuple(
+                size if known else None for size, known in zip(row, stated, strict=True)
+            )
+    if fixed == dict(source.fixed):
+        return None
+    return replace(model, source=replace(source, fixed=fixed))
 
 
 def encoded(data: bytes, output: Path) -> bytes:

@@ -111,4 +111,25 @@ def _with_removed(graph: Graph, order: list[int], gone: RemovedCasts) -> tuple[i
         op = stack.pop()
         placed.append(op)
         stack.extend(reversed(behind.get(op, ())))
+    return _writers_first(graph, placed)
+
+
+def _writers_first(graph: Graph, order: list[int]) -> tuple[int, ...]:
+    """Return `order` with every op behind those that it depends on.
+
+    Where a second cast undoes the first, ONNX Runtime's readers skip both and may run before
+    the first, which the graph does not allow: that cast is taken forward.
+    """
+    earlier: list[list[int]] = [[] for _ in graph.ops]
+    for writer, reader in dependencies(graph):
+        earlier[reader].append(writer)
+    placed: dict[int, None] = {}
+    stack = [*reversed(order)]
+    while stack:
+        op = stack[-1]
+        waits_for = [writer for writer in earlier[op] if writer not in placed]
+        if waits_for and op not in placed:
+            stack.extend(reversed(waits_for))
+        else:
+            placed.setdefault(stack.pop())
     return tuple(placed)

@@ -93,9 +93,11 @@ def bind(
         ]
         complete[name] = tuple(size for size in planned if size is not None)
     if missing:
+        one = (
+            "1 input dimension is" if len(missing) == 1 else f"{len(missing)} input dimensions are"
+        )
         raise ModelError(
-            f"{len(missing)} input dimensions are free: {', '.join(missing[:20])}"
-            " - give --shape NAME=DIMS or --dim NAME=SIZE"
+            f"{one} free: {', '.join(missing[:20])} - give --shape NAME=DIMS or --dim NAME=SIZE"
         )
     free = [name for name, row in fixed.items() if None in row]
     notes = (f"planned for batch size 1 of {', '.join(free)}",) if free else ()

@@ -91,7 +91,7 @@ def _inlined(model: ModelProto, kinds: list[tuple[str, str]] | None) -> ModelPro
         if kinds is None:
             return onnx.inliner.inline_local_functions(model)
         return onnx.inliner.inline_selected_functions(model, kinds, inline_schema_functions=True)
-    except (RuntimeError, ValueError, DecodeError) as error:
+    except (onnx.checker.ValidationError, RuntimeError, ValueError, DecodeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ModelError(f"functions of the model cannot be inlined: {reason}") from error
 
