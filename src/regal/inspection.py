@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regal._native import simulate
-from regal.graph.memory import counted_storages, parameter_bytes, state_bytes
-from regal.plan.check import planned_workspace, steps_of
-from regal.plan.problem import order_problem
+from regal.graph.memory import counted_storages, parameter_bytes, state_bytes, steps_of
+from regal.plan.problem import order_problem, planned_workspace
 from regal.search.planner import peak_floor
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from regal.plan.check import least_workspace, planned_workspace, require_valid_plan
-from regal.plan.problem import order_problem
+from regal.plan.check import require_valid_plan
+from regal.plan.problem import least_workspace, order_problem, planned_workspace
 from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
 from regal.search.exact import lower_bound
 from regal.search.packing import plan_of_order
