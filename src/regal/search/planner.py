@@ -157,7 +157,11 @@ def _plan_variant(job: _Job, chosen: tuple[SubBuffer, ...]) -> Plan:
         orders, bound = [job.today.order], lower_bound(problem.native)
     else:
         outcome = search.method(
-            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
+            problem.native,
+            budget,
+            seed=search.seed,
+            threads=search.threads,
+            stop_at=lower_bound(problem.native),
         )
         search.meter.charge(outcome)
         found = tuple(int(op) for op in outcome.order)
