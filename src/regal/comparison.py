@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
 
 SCHEMA = "regal.comparison/1"
+DEFAULT_EVALUATIONS = 50_000  # of each method, where the caller sets no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ def compare_methods(
     Raises:
         UsageError: a name is not a method.
     """
+    if options.evaluations is None and options.seconds is None:
+        options = replace(options, evaluations=DEFAULT_EVALUATIONS)
     names = [require_method(name) for name in (names or METHODS)]
     rows = [_runtime_row(model), *(_method_row(model, name, options) for name in names)]
     bound = max((row.peak_bound for row in rows), default=0)
