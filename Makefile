@@ -7,12 +7,13 @@ JOBS ?= 2
 .PHONY: demo test check bench docs models clean
 
 $(VENV)/core.stamp: constraints.txt pyproject.toml CMakeLists.txt $(wildcard native/*)
+	@echo "installing into $(VENV): a minute or two"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[tflite]"
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/core.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[tflite,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[tflite,cp-sat,dev]"
 	touch $@
 
 # Less memory on models that ship with the repository, measured in TFLM and ONNX Runtime.

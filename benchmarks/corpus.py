@@ -3,13 +3,16 @@
     python benchmarks/corpus.py FOLDER [--rows ROWS.jsonl] [--table docs/results.md]
 
 A file that fails is a row with its reason; the summary states n of N. `--table` replaces the part
-of a Markdown file between the lines `<!-- corpus -->` and `<!-- end -->`.
+of a Markdown file between the lines `<!-- corpus -->` and `<!-- end -->`. A `manifest.csv` in the
+folder with the columns `file` and `max_width` tells which models branch widely.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -32,6 +35,8 @@ BINDINGS = {
     "ort_tiny_gpt2_beam_2dec.onnx": ["--dim", "sequence_length=4"],
     "tract_bidi_lstm.onnx": ["--dim", "length=8"],
 }
+LONGEST_REASON = 200
+SMALL_OPS, WIDE = 200, 4
 FIGURES = ("head_bytes", "heap_peak_bytes", "span_bytes")
 
 
@@ -49,11 +54,13 @@ def main() -> int:
         for path in arguments.folder.rglob("*")
         if path.suffix in SUFFIXES and arguments.only in path.name
     )
+    widths = read_widths(arguments.folder / "manifest.csv")
     arguments.rows.parent.mkdir(parents=True, exist_ok=True)
     rows = []
     with arguments.rows.open("w") as stream:
         for path in files:
             row = run_one(path, arguments.timeout)
+            row["max_width"] = widths.get(path.name, 0)
             rows.append(row)
             stream.write(json.dumps(row) + "\n")
             stream.flush()
@@ -66,7 +73,7 @@ def main() -> int:
 
 def run_one(path: Path, timeout: float) -> dict[str, Any]:
     """Return the result row of one file: `regal optimize -o` in a process of its own."""
-    row: dict[str, Any] = {"file": path.name}
+    row: dict[str, Any] = {"file": path.name, "folder": f"{path.parent}/"}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"out{path.suffix}"
         command = [sys.executable, "-m", "regal", "optimize", str(path), "-o", str(out), "--json"]
@@ -87,17 +94,27 @@ def run_one(path: Path, timeout: float) -> dict[str, Any]:
         return {**row, **json.loads(done.stdout)}
     lines = done.stderr.strip().splitlines() or ["no message"]
     status = "refused" if done.returncode == 2 and len(lines) == 1 else "crashed"
-    return {**row, "status": status, "reason": lines[-1].removeprefix("regal: error: ")}
+    reason = lines[-1].removeprefix("regal: error: ").replace(f"{path.parent}/", "")
+    return {**row, "status": status, "reason": reason}
+
+
+def read_widths(path: Path) -> dict[str, int]:
+    """Return file name -> the most ops that no edge orders; nothing without the manifest."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {Path(row["file"]).name: int(row["max_width"]) for row in rows if row["max_width"]}
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return the Markdown table of all rows and the summary."""
+    """Return the summary and the Markdown table of all rows."""
     head = (
         "| file | ops | peak before | peak after | arena before | arena after | bound | proven |"
         " search s | runtime: before -> after | outputs |\n"
         "| --- | --: | --: | --: | --: | --: | --: | --- | --: | --- | --- |\n"
     )
-    return head + "\n".join(table_row(row) for row in rows) + "\n\n" + summary(rows)
+    return f"{summary(rows)}\n\n{head}" + "\n".join(table_row(row) for row in rows)
 
 
 def table_row(row: dict[str, Any]) -> str:
@@ -127,7 +144,8 @@ def runtime_text(row: dict[str, Any]) -> str:
     """Return what the first runtime measured."""
     verified = row["verified"]
     if verified is None:
-        return f"not run: {row['verify_skipped'][:90]}"
+        reason = " ".join(row["verify_skipped"].replace(row["folder"], "").split())
+        return f"not run: {reason[:LONGEST_REASON]}"
     for name in FIGURES:
         if name in verified["before"] and name in verified["after"]:
             before, after = verified["before"][name], verified["after"][name]
@@ -144,22 +162,57 @@ def outputs_text(row: dict[str, Any]) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
-    """Return the counts."""
+    """Return the counts, as a Markdown list."""
     done = [row for row in rows if "after" in row]
     verified = [row for row in done if row["verified"]]
-    proven = [row for row in done if row["optimal"]["order"]]
-    better = [row for row in done if row["after"]["arena_bytes"] < row["before"]["arena_bytes"]]
-    worse = [row for row in done if row["after"]["arena_bytes"] > row["before"]["arena_bytes"]]
-    tight = [row for row in done if row["optimal"]["arena"]]
     lines = [
         f"{len(done)} of {len(rows)} files planned and applied;"
         f" {len(rows) - len(done)} refused or failed.",
-        f"Peak proven optimal on {len(proven)} of {len(done)}; arena at its bound on {len(tight)}.",
-        f"Arena smaller than before on {len(better)}, larger on {len(worse)}.",
+        f"Peak proven optimal: {share(done)}; up to {SMALL_OPS} ops"
+        f" {share([row for row in done if row['ops'] <= SMALL_OPS])}; at least {WIDE} ops side by"
+        f" side {share([row for row in done if row['max_width'] >= WIDE])}.",
+        f"Arena at its bound: {sum(row['optimal']['arena'] for row in done)} of {len(done)}.",
+        *(change(done, figure) for figure in ("peak_bytes", "arena_bytes")),
         f"Run and compared in a runtime: {len(verified)};"
         f" outputs equal on {sum(row['verified']['outputs_equal'] for row in verified)}.",
+        *(measured_change(verified, figure) for figure in FIGURES),
     ]
-    return "\n".join(lines)
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def share(rows: list[dict[str, Any]]) -> str:
+    """Return on how many of the rows the peak is proven optimal."""
+    proven = sum(row["optimal"]["order"] for row in rows)
+    return f"{proven} of {len(rows)}" + (f" ({100 * proven / len(rows):.0f} %)" if rows else "")
+
+
+def change(rows: list[dict[str, Any]], figure: str) -> str:
+    """Return how a figure of the plans changed: files, and the geometric mean."""
+    pairs = [(row["before"][figure], row["after"][figure]) for row in rows]
+    return f"Planned {figure}: {compared(pairs)}."
+
+
+def measured_change(rows: list[dict[str, Any]], figure: str) -> str:
+    """Return how a figure that the first runtime of each file measured changed."""
+    pairs = [
+        (row["verified"]["before"][figure], row["verified"]["after"][figure])
+        for row in rows
+        if next((name for name in FIGURES if name in row["verified"]["after"]), "") == figure
+    ]
+    rise = max((after - before for before, after in pairs), default=0)
+    return f"Measured {figure}: {compared(pairs)}; the largest rise is {max(rise, 0):,} bytes."
+
+
+def compared(pairs: list[tuple[int, int]]) -> str:
+    """Return less, equal, more, and the geometric mean of after / before."""
+    logs = [math.log(after / before) for before, after in pairs if before and after]
+    mean = math.exp(sum(logs) / len(logs)) if logs else 1.0
+    return (
+        f"less on {sum(after < before for before, after in pairs)},"
+        f" equal on {sum(after == before for before, after in pairs)},"
+        f" more on {sum(after > before for before, after in pairs)} files,"
+        f" {100 * (mean - 1):+.1f} % by geometric mean"
+    )
 
 
 def replace_part(path: Path, text: str) -> None:

@@ -3,7 +3,7 @@
 Usage: python benchmarks/fuzz_onnx.py [SECONDS] [SEED] [FILE...]
 
 Mutates small models (or the given files) in bytes and in structure. Uses atheris where it is
-installed and no SECONDS are given; the driver below needs nothing.
+installed and no SECONDS are given, for 30 minutes; the driver below needs nothing.
 """
 
 from __future__ import annotations
@@ -183,8 +183,13 @@ def main() -> None:
         except ImportError:
             atheris = None
         if atheris is not None:
+            folder = Path(tempfile.mkdtemp())
+            for number, data in enumerate(seeds()):
+                (folder / str(number)).write_bytes(data)
             path = Path(tempfile.mkdtemp(), "fuzz.onnx")
-            atheris.Setup(sys.argv, lambda data: try_one(bytes(data), path))
+            options = [sys.argv[0], "-max_total_time=1800", "-max_len=65536", str(folder)]
+            atheris.instrument_all()
+            atheris.Setup(options, lambda data: try_one(bytes(data), path))
             atheris.Fuzz()
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     drive(seconds, int(sys.argv[2]) if len(sys.argv) > 2 else 0, corpus)

@@ -43,19 +43,27 @@ def main() -> int:
         import atheris  # type: ignore[import-untyped]
     except ImportError:
         return fuzz_at_random(arguments)
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], f"-max_total_time={arguments.seconds:.0f}", *rest], check)
-    atheris.Fuzz()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, data in enumerate(small_models(arguments.corpus)):
+            Path(folder, str(number)).write_bytes(data)
+        options = [f"-max_total_time={arguments.seconds:.0f}", f"-max_len={MOST_BYTES}", *rest]
+        atheris.instrument_all()
+        atheris.Setup([sys.argv[0], *options, folder], check)
+        atheris.Fuzz()
     return 0
+
+
+def small_models(corpus: Path | None) -> list[bytes]:
+    """Return what mutation starts from: the models of the tests, and small ones of `corpus`."""
+    models = [write_tflite(model) for model in all_models().values()]
+    files = sorted(corpus.glob("**/*.tflite")) if corpus else []
+    return models + [path.read_bytes() for path in files if path.stat().st_size <= MOST_BYTES]
 
 
 def fuzz_at_random(arguments: argparse.Namespace) -> int:
     """Return 1 after the first finding, 0 when the time is up without one."""
     chance = random.Random(arguments.seed)
-    seeds = [write_tflite(model) for model in all_models().values()]
-    if arguments.corpus:
-        files = sorted(arguments.corpus.glob("**/*.tflite"))
-        seeds += [path.read_bytes() for path in files if path.stat().st_size <= MOST_BYTES]
+    seeds = small_models(arguments.corpus)
     end = time.monotonic() + arguments.seconds
     counts = {"loaded": 0, "refused": 0}
     slowest = 0.0

@@ -1,13 +1,17 @@
-"""Graphs of any size that look like networks, as native order problems."""
+"""Graphs that look like networks, as native order problems; buffers that fill an arena tightly."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regal import _native
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(slots=True)
@@ -87,30 +91,30 @@ def cells(n_ops: int, *, seed: int = 0) -> Sketch:
     return sketch
 
 
-def random_wiring(n_ops: int, *, seed: int = 0) -> Sketch:
-    """RandWire-like stages of 32 nodes: a ring of 4 neighbors, 3 of 4 wires moved."""
+def random_wiring(n_ops: int, *, nodes: int = 32, seed: int = 0) -> Sketch:
+    """RandWire-like stages of `nodes`: a ring of 4 neighbors, 3 of 4 wires moved."""
     rng = random.Random(seed)
     sketch = Sketch()
     size = 131_072
     last = sketch.op([], size)
     stage = 0
-    while len(sketch.reads) < n_ops - 100:
+    while stage == 0 or len(sketch.reads) < n_ops - 3 * nodes - 4:
         stage += 1
         if stage % 6 == 0 and size > 4096:
             size //= 2
         wires: set[tuple[int, int]] = set()
-        for i in range(32):
+        for i in range(nodes):
             for step in (1, 2):
-                j = (i + step) % 32
+                j = (i + step) % nodes
                 if rng.random() < 0.75:
-                    j = rng.choice([k for k in range(32) if k != i])
+                    j = rng.choice([k for k in range(nodes) if k != i])
                 wires.add((min(i, j), max(i, j)))
         made: list[int] = []
-        for i in range(32):
+        for i in range(nodes):
             sources = [made[a] for a, b in sorted(wires) if b == i]
             merged = sketch.op(sources or [last], size)
             made.append(sketch.op([sketch.op([merged], size)], size))
-        ends = [made[i] for i in range(32) if not any(a == i for a, _ in wires)]
+        ends = [made[i] for i in range(nodes) if not any(a == i for a, _ in wires)]
         last = sketch.op(ends or [made[-1]], size)
     sketch.op([last], 1024)
     return sketch
@@ -141,3 +145,32 @@ FAMILIES = {
     "wiring": random_wiring,
     "training": training,
 }
+
+
+def write_puzzle(folder: Path, n_buffers: int, *, seed: int = 0) -> Path:
+    """Return a CSV file of about `n_buffers` that fill 1 MiB at every step, without a gap.
+
+    A rectangle of steps x KiB is cut in two again and again, at the same bytes over all steps or at
+    the same step over all bytes; the pieces lose their places.
+    """
+    rng = random.Random(seed)
+    pieces = [(0, 50 * n_buffers, 1_024)]  # first step, end, KiB
+    while len(pieces) < n_buffers:
+        # Large pieces are cut first; where both ways are possible, a coin decides.
+        low, high, size = pieces.pop(
+            max(
+                rng.sample(range(len(pieces)), k=min(8, len(pieces))),
+                key=lambda i: (pieces[i][1] - pieces[i][0]) * pieces[i][2],
+            )
+        )
+        if size > 1 and (rng.random() < 0.5 or high - low < 2):
+            cut = rng.randint(1, size - 1)
+            pieces += [(low, high, cut), (low, high, size - cut)]
+        else:
+            cut = rng.randint(low + 1, high - 1)
+            pieces += [(low, cut, size), (cut, high, size)]
+    rng.shuffle(pieces)
+    path = folder / f"puzzle_{n_buffers}.csv"
+    rows = [f"{i},{low},{high},{size * 1024}" for i, (low, high, size) in enumerate(pieces)]
+    path.write_text("\n".join(["id,lower,upper,size", *rows]) + "\n")
+    return path

@@ -36,8 +36,8 @@ def main() -> int:
         is_good = is_good and result.is_good and result.verification is not None
         proof = "proven optimal" if result.is_order_optimal else "best found"
         print(
-            f"{path.name:<28}{len(result.model.graph.ops):>5} ops "
-            f"{before:>10,} B -> {after:>10,} B ({-100 * gain:+6.1f} %)  {figure}; {proof};"
+            f"{path.name:<34}{len(result.model.graph.ops):>5} ops "
+            f"{before:>10,} B -> {after:>10,} B ({0.0 - 100 * gain:+6.1f} %)  {figure}; {proof};"
             f" outputs {'equal' if is_equal(result) else 'NOT VERIFIED'}; {seconds:.1f} s"
         )
     print(f"\nThe rewritten models are in {OUTPUT.name}/. Largest gain: {100 * best:.1f} %.")

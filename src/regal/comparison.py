@@ -10,6 +10,7 @@ from regal import pipeline
 from regal.errors import BackendError, RegalError
 from regal.plan.check import require_valid_model_plan
 from regal.search.methods import METHODS, require_method
+from regal.search.planner import peak_floor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,7 @@ def _runtime_row(model: LoadedModel) -> Row:
         method="runtime",
         peak_bytes=max(plan.peak_bytes for plan in before.plans),
         arena_bytes=max(plan.arena_bytes for plan in before.plans),
+        peak_bound=max(peak_floor(graph) for graph in model.entries),
     )
 
 

@@ -12,7 +12,14 @@ Expected outcomes (no plan fits, time is up) are statuses, not errors.
 
 
 class RegalError(Exception):
-    """Base class: `except RegalError` catches every deliberate failure."""
+    """Base class: `except RegalError` catches every deliberate failure.
+
+    Names in a hostile file may hold anything; the message is one printable line all the same.
+    """
+
+    def __init__(self, message: str) -> None:
+        line = " ".join(message.split())
+        super().__init__("".join(c if c.isprintable() else "?" for c in line))
 
 
 class UsageError(RegalError):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regal._native import simulate
-from regal.graph.memory import counted_storages, parameter_bytes, state_bytes
-from regal.plan.check import planned_workspace, steps_of
-from regal.plan.problem import order_problem
+from regal.graph.memory import counted_storages, parameter_bytes, state_bytes, steps_of
+from regal.plan.problem import order_problem, planned_workspace
 from regal.search.planner import peak_floor
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan, Plan
 
 SCHEMA = "regal.inspection/1"
+MOST_NAME_CHARACTERS = 63
 WIDE_DTYPES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4}
 
 
@@ -44,6 +44,8 @@ class Inspection:
     live_at_peak: tuple[LiveTensor, ...]  # largest first
     workspace_at_peak: int
     peak_bound: int
+    # In the order of the file, which a runtime that orders by itself can be told to keep.
+    file_order_peak_bytes: int
     advice: tuple[str, ...]
 
 
@@ -53,6 +55,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
     bound = peak_floor(graph)
+    in_file_order = simulate(problem.native, np.arange(len(graph.ops), dtype=np.int64))
     step = int(simulation.peak_step)
     taken_over = _taken_over(graph, plan, step)
     live = _live_at(graph, plan, step, taken_over)
@@ -64,6 +67,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
         live_at_peak=live,
         workspace_at_peak=workspace[plan.order[step]] if step >= 0 else 0,
         peak_bound=min(bound, plan.peak_bytes),
+        file_order_peak_bytes=int(in_file_order.peak_bytes),
         advice=tuple(_advice(graph, plan, step, live, taken_over, bound)) if step >= 0 else (),
     )
 
@@ -113,7 +117,7 @@ def _advice(
         )
     else:
         advice.append("order and in place: no order has a lower peak (proven by the bound)")
-    if plan.arena_bytes > plan.peak_bytes:
+    if plan.arena_bytes > plan.peak_bytes and graph.framework != "onnx":
         lost = plan.arena_bytes - plan.peak_bytes
         advice.append(f"packing: the runtime's offsets waste {lost:,} B above the peak")
     written = {graph.tensors[t].storage for t in op.outputs if t >= 0}
@@ -123,7 +127,7 @@ def _advice(
     if live and need * 2 > plan.peak_bytes:
         out = sum(sizes.get(s, 0) for s in written)
         advice.append(
-            f"splitting: op '{op.name}' alone holds {need:,} B ({out:,} B of output) of the"
+            f"splitting: op '{short(op.name)}' alone holds {need:,} B ({out:,} B of output) of the"
             f" {plan.peak_bytes:,} B; computing it in parts is what would go below the bound"
         )
     wide = sum(t.bytes - t.bytes // WIDE_DTYPES[t.dtype] for t in live if t.dtype in WIDE_DTYPES)
@@ -164,6 +168,7 @@ def _part_to_dict(part: Inspection) -> dict[str, Any]:
         "arena_bytes": plan.arena_bytes,
         "parameter_bytes": parameter_bytes(graph),
         "state_bytes": state_bytes(graph),
+        "file_order_peak_bytes": part.file_order_peak_bytes,
         "lower_bound": {"peak_bytes": part.peak_bound},
         "peak_step": part.peak_step,
         "peak_op": graph.ops[plan.order[part.peak_step]].name if part.peak_step >= 0 else None,
@@ -192,6 +197,14 @@ def _tensor_to_dict(graph: Graph, index: int) -> dict[str, Any]:
         "dtype": tensor.dtype,
         "bytes": tensor.bytes,
     }
+
+
+def short(name: str) -> str:
+    """Return `name`, or its ends where it is too long to read: converters join many names."""
+    if len(name) <= MOST_NAME_CHARACTERS:
+        return name
+    half = (MOST_NAME_CHARACTERS - 3) // 2
+    return f"{name[:half]}...{name[-half:]}"
 
 
 def _percent(part: int, whole: int) -> str:

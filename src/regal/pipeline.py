@@ -6,12 +6,12 @@ import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from regal.backends import backend_of
 from regal.errors import UsageError
 from regal.files import require_writable, write_all
-from regal.frontends import load
+from regal.frontends import load, require_ending
 from regal.graph.file import model_hash
 from regal.onnxruntime import optimized_bytes
 from regal.plan.check import require_valid_model_plan
@@ -53,6 +53,7 @@ def optimize(path: Path, out: Path | None = None, options: Options | None = None
     options = options or Options()
     require_seed(options.seed)
     if out is not None:
+        require_ending(out, like=path)
         require_writable(out, inputs=[path], force=options.force)
     if options.ort_level != "none":
         return _optimize_after_runtime(path, out, options)
@@ -124,7 +125,8 @@ def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
     """Write the applied model to `out` once the runtimes agree with it.
 
     A model whose outputs differ is not written. Where the runtime measures more memory than
-    for the original, its own order is written instead.
+    for the original, what it likes better is written instead: dimensions left free as they
+    were, or its own order.
     """
     backend = backend_of(result.model.framework)
     if not options.verify:
@@ -136,12 +138,8 @@ def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
     applied = backend.refine(result.model, result.plan)
     verification = _verified(backend, applied, result, out.name, options)
     if verification.grows:
-        kept = backend.refine(result.model, result.before)
-        again = _verified(backend, kept, result, out.name, options)
-        if again.outputs_equal and not again.takes_more_than(verification):
-            note = f"{verification.grows} with the plan: the runtime's own order is kept"
-            applied, verification = replace(kept, notes=(note,)), again
-            result = replace(result, plan=_kept(result))
+        best = _Written(result, applied, verification)
+        result, applied, verification = _without_growth(backend, best, out.name, options)
     result = replace(
         result,
         notes=(*result.notes, *applied.notes),
@@ -153,6 +151,38 @@ def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
     files = files_of(backend, applied, out)
     write_all(files, out, inputs=[result.path], force=options.force)
     return replace(result, out=out)
+
+
+class _Written(NamedTuple):
+    """What would be written, and what the runtimes say about it."""
+
+    result: Result
+    applied: AppliedModel
+    verification: Verification
+
+
+def _without_growth(backend: Backend, best: _Written, name: str, options: Options) -> _Written:
+    """Return `best`, or the first way of writing the model that the runtime likes better."""
+    result, grows = best.result, best.verification.grows
+    free = backend.with_free_dimensions(result.model)
+    own = replace(result, plan=_kept(result))
+    own_order = f"{grows} with the plan: the runtime's own order is kept"
+    choices = [
+        (free, result, f"{grows} with fixed dimensions: those of the inputs stay free"),
+        (result.model, own, own_order),
+        (free, own, f"{own_order}, and dimensions stay free"),
+    ]
+    for model, choice, note in choices:
+        if model is None:
+            continue
+        plan = result.plan if choice is result else result.before
+        applied = replace(backend.refine(model, plan), notes=(note,))
+        verification = _verified(backend, applied, result, name, options)
+        if verification.outputs_equal and not verification.takes_more_than(best.verification):
+            best = _Written(choice, applied, verification)
+            if not verification.grows:
+                return best
+    return best
 
 
 def files_of(backend: Backend, applied: AppliedModel, out: Path) -> dict[str, bytes]:

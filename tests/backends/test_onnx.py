@@ -10,14 +10,17 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from regal.backends.onnx import apply, default_order, verify
+import regal
+from regal.backends.onnx import apply, default_order, verify, with_free_dimensions
 from regal.backends.onnx.apply import encoded
 from regal.backends.onnx.order import default_order_of, executed_order
 from regal.backends.onnx.verify import out_of_order
 from regal.errors import PlanError
 from regal.frontends.onnx import load
+from regal.frontends.onnx.parse import TEXT_SUFFIXES
 from regal.frontends.onnx.trace import Trace, trace
-from regal.onnxruntime import session
+from regal.graph.memory import dependencies
+from regal.onnxruntime import optimized_bytes, session
 from tests.backends.simple_plans import model_plan, plan_in_order, random_order
 from tests.onnx_models import branches, graph, model, node, save, source_of, tensor
 
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan
 
 DEPTH_FIRST = [0, 4, 1, 5, 2, 6, 3, 7, 8]  # of branches(4): a branch at a time
-BREADTH_FIRST = list(range(9))
 
 
 def planned(loaded: LoadedModel, order: Sequence[int]) -> ModelPlan:
@@ -109,6 +111,22 @@ def test_only_dimensions_that_were_asked_for_are_fixed(tmp_path: Path) -> None:
     assert (dims[0].dim_param, dims[1].dim_value) == ("N", 5)
 
 
+def test_dimensions_of_the_user_can_be_left_free_but_not_those_that_replace_sizes(
+    tmp_path: Path,
+) -> None:
+    nodes = [node("Abs", ["x"], ["y"])]
+    proto = model(graph(nodes, [tensor("x", ["N", "L", 8])], ["y"]))
+    path = save(proto, tmp_path / "m.onnx")
+    loaded = with_free_dimensions(load(path, {"x": (2, 5, 4)}, {}))
+    assert loaded is not None
+    new = written(loaded, model_plan(loaded), tmp_path / "o.onnx")
+    dims = new.graph.input[0].type.tensor_type.shape.dim
+    assert [d.dim_param or d.dim_value for d in dims] == ["N", "L", 4]
+
+    fixed = save(model(graph(nodes, [tensor("x", [8])], ["y"])), tmp_path / "f.onnx")
+    assert with_free_dimensions(load(fixed, {}, {})) is None
+
+
 def test_external_data_come_along_under_their_own_name(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     weights = np.arange(4, dtype=np.float32)
@@ -134,6 +152,13 @@ def test_the_form_of_the_output_follows_its_name(tmp_path: Path) -> None:
     assert len(load(path, {}, {}).graph.ops) == 9
 
 
+@pytest.mark.parametrize("suffix", [*sorted(TEXT_SUFFIXES), ".TXTPB"])
+def test_a_text_file_of_any_suffix_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"o{suffix}"
+    path.write_bytes(encoded(branches().SerializeToString(), path))
+    assert len(regal.load(path).graph.ops) == 9
+
+
 def test_the_default_order_is_a_search_back_from_the_outputs(tmp_path: Path) -> None:
     loaded = load(save(branches(), tmp_path / "m.onnx"), {}, {})
     assert default_order(loaded) == (3, 7, 2, 6, 1, 5, 0, 4, 8)
@@ -148,6 +173,27 @@ def test_a_shape_runs_as_soon_as_its_input_is_there(tmp_path: Path) -> None:
     ]
     found = load(save(model(graph(nodes, [tensor("x", [2])], ["y"])), tmp_path / "m.onnx"), {}, {})
     assert executed_order(found.graph, [1, 0, 2, 3]) == (1, 2, 0, 3)
+
+
+def test_a_cast_that_the_runtime_skips_still_runs_behind_the_cast_that_it_undoes(
+    tmp_path: Path,
+) -> None:
+    # In ONNX Runtime "s" and "d" read "a": both run before the cast to "b".
+    nodes = [
+        node("Abs", ["x"], ["a"]),
+        node("Cast", ["a"], ["b"], to=TensorProto.DOUBLE),
+        node("Cast", ["b"], ["c"], to=TensorProto.FLOAT),
+        node("Neg", ["b"], ["e"]),
+        node("Cast", ["e"], ["f"], to=TensorProto.FLOAT),
+        node("Shape", ["c"], ["s"]),
+        node("Reshape", ["x", "s"], ["d"]),
+        node("Add", ["f", "d"], ["y"]),
+    ]
+    loaded = load(save(model(graph(nodes, [tensor("x", [4])], ["y"])), tmp_path / "m.onnx"), {}, {})
+    order = default_order_of(loaded.graph)
+    assert order == (0, 1, 2, 5, 6, 3, 4, 7)
+    step = {op: at for at, op in enumerate(order)}
+    assert all(step[early] < step[late] for early, late in dependencies(loaded.graph))
 
 
 def cast_chain() -> ModelProto:
@@ -264,7 +310,9 @@ def test_a_model_optimized_by_onnx_runtime_can_be_planned(tmp_path: Path) -> Non
     ]
     proto = model(graph(nodes, [tensor("x", ["N", 4])], ["y"], weights))
     path = save(proto, tmp_path / "m.onnx")
-    loaded = load(path, {}, {"N": 3}, "basic")
+    better = tmp_path / "better.onnx"
+    better.write_bytes(optimized_bytes(path, "basic", {}, {"N": 3}))
+    loaded = load(better, {}, {})
     assert [op.kind for op in loaded.graph.ops] == ["Gemm"]
     written(loaded, model_plan(loaded), tmp_path / "o.onnx")
     verdict = verify(path, tmp_path / "o.onnx", seed=0, invocations=3, shapes={}, dims={"N": 3})

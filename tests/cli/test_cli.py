@@ -9,10 +9,16 @@ import jsonschema
 import pytest
 from tools.make_cli_docs import PAGE, cli_page
 
+from regal.backends.types import RuntimeCheck, Verification
 from regal.cli.main import build_parser, main
+from regal.cli.output import verification_text
 from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
+from regal.inspection import short
+from tests.frontends.tflite_models import chain
+from tests.frontends.tflite_writer import write_tflite
 from tests.graphs import random_graph
+from tests.onnx_models import branches, save
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -52,6 +58,35 @@ def test_optimize_prints_a_result_of_its_schema_and_writes_nothing(
     assert document["after"]["peak_bytes"] <= document["before"]["peak_bytes"]
     assert document["verify_skipped"]
     assert set(model.parent.iterdir()) == files
+
+
+def test_a_verified_result_is_of_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tflite_micro")
+    path = tmp_path / "model.tflite"
+    path.write_bytes(write_tflite(chain()))
+    document = json_of(capsys, "optimize", path, "-o", tmp_path / "out.tflite")
+    require_schema(document, "result")
+    assert document["verified"]["runtimes"][0]["runtime"].startswith("tflite-micro")
+
+
+def test_inspect_and_compare_print_objects_of_their_schemas(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_schema(json_of(capsys, "inspect", model), "inspection")
+    document = json_of(capsys, "compare", model, "--methods", "file-order,cp-sat,regal")
+    require_schema(document, "comparison")
+
+
+@pytest.mark.parametrize("capacity", [[], ["--capacity", "12"], ["--capacity", "3"]])
+def test_allocate_prints_an_object_of_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], capacity: list[str]
+) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text("id,lower,upper,size\na,0,2,4\nb,1,3,8\n")
+    _, out, _ = run(capsys, "allocate", path, *capacity, "--json")
+    require_schema(json.loads(out), "allocation")
 
 
 def test_optimize_plan_check_apply_agree(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,6 +210,32 @@ def test_compare_has_a_row_per_method_best_first(
     }  # fmt: skip
 
 
+def test_compare_states_a_gap_although_no_compared_method_proves_a_bound(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json_of(capsys, "compare", model, "--methods", "random,dfs", "--evaluations", 3)
+    bound = document["lower_bound"]["peak_bytes"]
+    assert 0 < bound <= json_of(capsys, "optimize", model)["after"]["peak_bytes"]
+    assert all(row["gap"] >= 0 for row in document["methods"])
+
+
+def test_an_output_with_the_ending_of_another_kind_of_model_is_refused(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, plan = model.with_name("out.onnx"), model.with_name("plan.json")
+    json_of(capsys, "optimize", model, "--plan", plan)
+    for argv in (
+        ["optimize", model, "-o", out],
+        ["apply", model, plan, "-o", out],
+        ["convert", model, "-o", out],
+        ["verify", model, out],
+    ):
+        code, _, err = run(capsys, *argv)
+        assert code == 2
+        assert "has the ending of another kind of file" in err
+    assert not out.exists()
+
+
 def test_inspect_lists_what_is_live_at_the_peak(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,6 +244,17 @@ def test_inspect_lists_what_is_live_at_the_peak(
     assert live + document["workspace_at_peak"] == document["peak_bytes"]
     assert document["lower_bound"]["peak_bytes"] <= document["peak_bytes"]
     assert max(document["bytes_at_step"]) == document["peak_bytes"]
+
+
+def test_inspect_of_an_applied_onnx_model_shows_the_peak_of_its_own_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = save(branches(6), tmp_path / "m.onnx"), tmp_path / "o.pbtxt"
+    result = json_of(capsys, "optimize", source, "-o", out, "--no-verify")
+    peak = result["after"]["peak_bytes"]
+    assert json_of(capsys, "inspect", source)["file_order_peak_bytes"] > peak
+    assert json_of(capsys, "inspect", out)["file_order_peak_bytes"] == peak
+    assert f"file order    {peak:,} B" in run(capsys, "inspect", out)[1]
 
 
 def test_convert_writes_a_graph_that_is_the_same_model(
@@ -194,6 +266,59 @@ def test_convert_writes_a_graph_that_is_the_same_model(
     text = model.parent / "copy.txt"
     json_of(capsys, "convert", model, "-o", text, "--text")
     assert text.read_text().startswith('graph "random11" graph, align 4')
+
+
+def test_every_file_that_optimize_writes_is_named(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, plan = model.with_name("out.json"), model.with_name("plan.json")
+    _, text, _ = run(capsys, "optimize", model, "-o", out, "--plan", plan)
+    assert [line.split(maxsplit=1)[1] for line in text.splitlines() if "written " in line] == [
+        str(out),
+        str(plan),
+    ]
+
+
+def test_check_and_apply_speak_to_people_without_json(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = model.with_name("plan.json")
+    peak = json_of(capsys, "optimize", model, "--plan", plan)["after"]["peak_bytes"]
+    _, text, _ = run(capsys, "check", model, plan)
+    assert "checked       yes\n" in text
+    assert f"peak          {peak:,} B\n" in text
+    _, text, _ = run(capsys, "apply", model, plan, "-o", model.with_name("out.json"))
+    assert "[" not in text.replace(str(model.parent), "")
+
+
+def test_allocate_says_what_it_found_and_why_nothing_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text("id,lower,upper,size\na,0,3,4\nb,2,9,8\n")
+    code, text, _ = run(capsys, "allocate", path, "-o", tmp_path / "o.csv")
+    assert code == 0
+    assert "arena         12 B; equals its bound\n" in text
+    assert f"written       {tmp_path / 'o.csv'}" in text
+    code, text, _ = run(capsys, "allocate", path, "--capacity", 11)
+    assert code == 1
+    assert "infeasible: capacity 11 B: buffers live at step 2 need 12 B" in text
+    assert "arena" not in text
+
+
+def test_a_remark_of_the_runtime_is_shown_although_outputs_are_equal() -> None:
+    check = RuntimeCheck(
+        runtime="r 1", outputs_equal=True, before={}, after={}, invocations=2, detail="peak rose"
+    )
+    assert verification_text(Verification(checks=(check,))).endswith("peak rose")
+
+
+def test_names_that_converters_joined_are_shortened_in_the_middle() -> None:
+    assert short("conv/Relu;conv/BiasAdd") == "conv/Relu;conv/BiasAdd"
+    name = short("model/begin" + "/x" * 100 + "/last")
+    assert len(name) == 63
+    assert name.startswith("model/begin")
+    assert name.endswith("x/last")
 
 
 def test_the_command_line_page_is_current() -> None:

@@ -71,7 +71,7 @@ def test_sums_of_names_follow_from_their_parts(tmp_path: Path) -> None:
 
 
 def test_nameless_dimensions_are_not_equal(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"1 input dimensions are free: x\[1\] - give"):
+    with pytest.raises(ModelError, match=r"1 input dimension is free: x\[1\] - give"):
         read(tmp_path, ["None", "None"])
 
 

@@ -11,7 +11,7 @@ import pytest
 from regal.errors import ModelError
 from regal.search.allocation_csv import read_buffers, run_allocate, write_buffers
 from regal.search.offsets import AllocationStatus
-from regal.search.windows import Piece, WindowedBuffer, place_windowed
+from regal.search.windowed_buffers import Piece, WindowedBuffer, place_windowed
 from tests.corpus import corpus_file
 
 if TYPE_CHECKING:
@@ -33,6 +33,14 @@ def test_an_allocation_is_the_same_rows_with_an_offset(tmp_path: Path) -> None:
     assert lines[0] == "id,lower,upper,size,offset"
     assert [line.rsplit(",", 1)[0] for line in lines[1:]] == EXAMPLE.splitlines()[1:]
     assert run.outcome.arena_bytes == 12
+
+
+@pytest.mark.parametrize("column", ["alignment", "hint", "gaps", "offset"])
+def test_an_empty_field_of_an_optional_column_says_nothing(column: str) -> None:
+    full = f"id,lower,upper,size,{column}\na,0,10,64,\nb,2,4,32, \n"
+    assert read_buffers(full.encode(), "x.csv") == read_buffers(
+        b"id,lower,upper,size\na,0,10,64\nb,2,4,32\n", "x.csv"
+    )
 
 
 def test_the_written_text_is_read_back_as_fixed_offsets(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from regal.plan.types import ModelPlan, Plan
 from regal.search.meter import Meter
 from regal.search.methods import METHODS, method_named
 from regal.search.packing import before_plan, plan_of_order
-from regal.search.planner import Search, plan_model
+from regal.search.planner import Search, peak_floor, plan_model
 from tests.graphs import random_graph
 from tests.oracles.memory import best_peak, slow_peak
 
@@ -54,6 +54,47 @@ def test_every_method_returns_a_checked_plan_with_a_true_bound(method: str) -> N
         best = best_peak(graph)
         assert plan.peak_bound <= best <= plan.peak_bytes
         require_valid_plan(graph, plan)
+
+
+def with_a_wide_body() -> Graph:
+    """Return an op whose body takes much more in the order of the file than in the best one."""
+    inner = GraphBuilder("body")
+    x = inner.input("x", 2)
+    wide = [inner.op("Widen", [x], [100])[0] for _ in range(4)]
+    narrow = [inner.op("Narrow", [w], [4])[0] for w in wide]
+    outer = GraphBuilder("outer")
+    y = outer.op("If", [outer.input("x", 2)], [16], subgraphs=[inner.build(narrow)])
+    return outer.build(y)
+
+
+@pytest.mark.parametrize("method", ["file-order", "random", "exact", "regal"])
+def test_a_bound_holds_for_all_plans_of_the_bodies(method: str) -> None:
+    graph = with_a_wide_body()
+    best = planned(graph)
+    assert best.peak_bound == best.peak_bytes
+    assert peak_floor(graph) <= best.peak_bytes
+    assert planned(graph, method, evaluations=4).peak_bound <= best.peak_bytes
+
+
+def test_the_body_in_file_order_takes_more() -> None:
+    assert before_plan(with_a_wide_body()).peak_bytes > planned(with_a_wide_body()).peak_bytes
+
+
+def test_an_exact_method_keeps_what_it_has_proven() -> None:
+    proofs = 0
+    for seed in range(20):
+        graph = random_graph(seed, 7)
+        plan = planned(graph, "exact")
+        assert plan.peak_bound == best_peak(graph) == plan.peak_bytes
+        proofs += peak_floor(graph) < plan.peak_bound
+    assert proofs  # the cheap bound is not always enough
+
+
+@pytest.mark.parametrize("method", ["dfs", "lpmf", "random", "file-order"])
+def test_a_method_that_proves_nothing_still_states_a_bound(method: str) -> None:
+    for seed in range(10):
+        graph = random_graph(seed, 6)
+        assert 0 < planned(graph, method, evaluations=5).peak_bound <= best_peak(graph)
 
 
 def test_the_plan_file_is_read_back_as_it_was_written() -> None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         def refine(self, model: LoadedModel, plan: ModelPlan) -> AppliedModel:
             """Return the model like `apply`, but in the form that the runtime likes best."""
 
+        def with_free_dimensions(self, model: LoadedModel) -> LoadedModel | None:
+            """Return a model that applies without dimensions of the user; None: it has none."""
+
         def encoded(self, data: bytes, out: Path) -> bytes:
             """Return the model in the form that the name of `out` asks for."""
 

@@ -32,6 +32,11 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
 refine = apply
 
 
+def with_free_dimensions(model: LoadedModel) -> LoadedModel | None:
+    """Return None: sizes in a graph file are given."""
+    return None
+
+
 def encoded(data: bytes, out: Path) -> bytes:
     """Return `data`: there is one form."""
     return data

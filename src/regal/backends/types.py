@@ -52,7 +52,8 @@ class Verification:
             for name, after in check.after.items():
                 before = check.before.get(name, after)
                 if after > before + check.noise_bytes:
-                    return f"{name} rises from {before:,} to {after:,} in {check.runtime}"
+                    figure = name.removesuffix("_bytes").replace("_", " ")
+                    return f"{figure} rises from {before:,} B to {after:,} B in {check.runtime}"
         return ""
 
     def takes_more_than(self, other: Verification) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
@@ -13,7 +14,7 @@ from regal.cli import output
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
-from regal.frontends import load
+from regal.frontends import load, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
 from regal.inspection import inspect_graph, inspection_to_dict
@@ -24,7 +25,6 @@ from regal.search.allocation_csv import run_allocate
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
     from regal.graph.types import LoadedModel
     from regal.plan.types import ModelPlan
@@ -68,7 +68,7 @@ def optimize(arguments: argparse.Namespace) -> int:
         write_atomically(arguments.plan, plan_to_json(result.model, result.plan).encode())
     if arguments.header:
         write_atomically(arguments.header, _c_header(result.model, result.plan).encode())
-    _print(arguments, result_to_dict(result), output.result_text(result))
+    _print(arguments, result_to_dict(result), output.result_text(result, extra))
     return 0 if result.is_good else 1
 
 
@@ -86,6 +86,7 @@ def inspect(arguments: argparse.Namespace) -> int:
 
 def convert(arguments: argparse.Namespace) -> int:
     """Run `regal convert`."""
+    require_ending(arguments.out, like=Path("graph.json"))
     require_writable(arguments.out, inputs=[arguments.model], force=arguments.force)
     model = _load(arguments)
     text = (
@@ -108,6 +109,7 @@ def convert(arguments: argparse.Namespace) -> int:
 def apply(arguments: argparse.Namespace) -> int:
     """Run `regal apply`."""
     inputs = [arguments.model, arguments.plan]
+    require_ending(arguments.out, like=arguments.model)
     require_writable(arguments.out, inputs=inputs, force=arguments.force)
     model = _load(arguments)
     plan = _load_plan(arguments.plan, model)
@@ -128,6 +130,7 @@ def apply(arguments: argparse.Namespace) -> int:
 
 def verify(arguments: argparse.Namespace) -> int:
     """Run `regal verify`."""
+    require_ending(arguments.optimized, like=arguments.model)
     model = _load(arguments)
     require_file(arguments.optimized, "model file")
     with output.progress("verifying"):
@@ -193,9 +196,10 @@ def allocate(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             seconds=arguments.time,
         )
-    if arguments.out is not None and run.fits:
-        write_atomically(arguments.out, run.csv_text.encode())
-    _print(arguments, run.to_dict(), output.allocation_text(run))
+    out = arguments.out if run.fits else None
+    if out is not None:
+        write_atomically(out, run.csv_text.encode())
+    _print(arguments, run.to_dict(), output.allocation_text(run, out))
     return 0 if run.fits else 1
 
 

@@ -6,17 +6,22 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from regal.inspection import short
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from regal.backends.types import RuntimeCheck, Verification
     from regal.comparison import Row
     from regal.graph.types import LoadedModel
-    from regal.inspection import Inspection
+    from regal.inspection import Inspection, LiveTensor
     from regal.result import Result
     from regal.search.allocation_csv import AllocateRun
 
 MOST_LIVE_LINES = 12
+LARGEST_SCALAR_BYTES = 16
+UNPACKED = " (ONNX Runtime takes every buffer from the heap instead)"
 
 
 @contextmanager
@@ -31,8 +36,8 @@ def progress(what: str) -> Iterator[None]:
         yield
 
 
-def result_text(result: Result) -> str:
-    """Return the lines of `regal optimize`."""
+def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
+    """Return the lines of `regal optimize`; `also_written` are the plan and the header."""
     before_peak = max(plan.peak_bytes for plan in result.before.plans)
     before_arena = max(plan.arena_bytes for plan in result.before.plans)
     bound = "proven optimal" if result.is_order_optimal else f"lower bound {result.peak_bound:,} B"
@@ -54,6 +59,7 @@ def result_text(result: Result) -> str:
     lines += [f"note          {note}" for note in result.notes]
     if result.out is not None:
         lines.append(f"written       {result.out}")
+    lines += [f"written       {path}" for path in also_written]
     if result.verification is not None:
         lines.append(verification_text(result.verification))
     elif result.out is not None:
@@ -74,13 +80,14 @@ def verification_text(verification: Verification) -> str:
 
 
 def _check_line(check: RuntimeCheck) -> str:
-    verdict = "outputs equal" if check.outputs_equal else f"OUTPUTS DIFFER: {check.detail}"
+    verdict = f"outputs equal in {check.invocations} runs" if check.outputs_equal else "NOT EQUAL"
     numbers = ", ".join(
         f"{name.removesuffix('_bytes').replace('_', ' ')} {_change(check.before[name], value)}"
         for name, value in check.after.items()
         if name in check.before
     )
-    return f"verified      {check.runtime}: {verdict} in {check.invocations} runs; {numbers}"
+    parts = (f"{check.runtime}: {verdict}", check.detail, numbers)
+    return f"verified      {'; '.join(part for part in parts if part)}"
 
 
 def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) -> str:
@@ -93,13 +100,19 @@ def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) 
             f" {len(graph.ops)} ops, {len(graph.tensors)} tensors",
             f"peak memory   {plan.peak_bytes:,} B in the runtime's order;"
             f" lower bound {part.peak_bound:,} B",
-            f"arena         {plan.arena_bytes:,} B with greedy-by-size offsets",
+            f"arena         {plan.arena_bytes:,} B with greedy-by-size offsets"
+            + (UNPACKED if model.framework == "onnx" else ""),
         ]
+        if model.framework == "onnx":
+            lines.append(
+                f"file order    {part.file_order_peak_bytes:,} B: what"
+                " regal.onnxruntime.session runs; ONNX Runtime's default ignores it"
+            )
         if part.peak_step >= 0:
             op = graph.ops[plan.order[part.peak_step]]
-            lines.append(f"peak step     {part.peak_step}: op '{op.name}' ({op.kind})")
+            lines.append(f"peak step     {part.peak_step}: op '{short(op.name)}' ({op.kind})")
         lines += [
-            f"  {tensor.bytes:>12,} B  {tensor.dtype}{list(tensor.shape)}  '{tensor.name}'"
+            f"  {tensor.bytes:>12,} B  {_type(tensor)}'{short(tensor.name)}'"
             f"  steps {tensor.first_step}-{tensor.last_step}"
             for tensor in part.live_at_peak[:MOST_LIVE_LINES]
         ]
@@ -130,14 +143,42 @@ def comparison_text(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def allocation_text(run: AllocateRun) -> str:
-    """Return the lines of `regal allocate`."""
-    return "\n".join(f"{key:<16}{value}" for key, value in run.to_dict().items())
+def allocation_text(run: AllocateRun, out: Path | None = None) -> str:
+    """Return the lines of `regal allocate`; `out` is the file that it wrote, if it did."""
+    answer = run.outcome.status.value + (f": {run.reason}" if run.reason else "")
+    lines = [f"buffers       {run.n_buffers:,}", f"answer        {answer}"]
+    if run.fits:
+        arena, bound = run.outcome.arena_bytes, run.outcome.lower_bound
+        proof = "equals its bound" if arena == bound else f"lower bound {bound:,} B"
+        lines.append(f"arena         {arena:,} B; {proof}")
+        if run.capacity is not None:
+            lines.append(f"capacity      {run.capacity:,} B: fits")
+    lines.append(f"search        {run.outcome.nodes:,} nodes, seed {run.seed}, {run.seconds:.3f} s")
+    if out is not None:
+        lines.append(f"written       {out}")
+    return "\n".join(lines)
 
 
 def facts_text(facts: dict[str, Any]) -> str:
-    """Return one line per fact."""
-    return "\n".join(f"{key:<14}{value}" for key, value in facts.items() if value != [])
+    """Return one line per fact, and one per item of a list; sizes in bytes."""
+    lines = []
+    for key, value in facts.items():
+        label = key.removesuffix("_bytes")
+        if isinstance(value, list):
+            lines += [f"{key.removesuffix('s'):<14}{item}" for item in value]
+        elif isinstance(value, bool):
+            lines.append(f"{label:<14}{'yes' if value else 'no'}")
+        elif isinstance(value, int):
+            lines.append(f"{label:<14}{value:,}{' B' if label != key else ''}")
+        else:
+            lines.append(f"{label:<14}{value}")
+    return "\n".join(lines)
+
+
+def _type(tensor: LiveTensor) -> str:
+    """Return element type and shape with a gap behind; nothing if the graph does not say."""
+    is_known = bool(tensor.shape) or tensor.bytes <= LARGEST_SCALAR_BYTES
+    return f"{tensor.dtype}{list(tensor.shape)}  " if is_known else ""
 
 
 def _change(before: int, after: int) -> str:

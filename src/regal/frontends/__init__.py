@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from regal.errors import ModelError
+from regal.errors import ModelError, UsageError
 from regal.graph.check import require_valid_model
 
 if TYPE_CHECKING:
@@ -29,9 +29,26 @@ SUFFIXES = {
     ".lite": "regal.frontends.tflite",
     ".onnx": "regal.frontends.onnx",
     ".textproto": "regal.frontends.onnx",
-    ".onnxtxt": "regal.frontends.onnx",
+    ".prototxt": "regal.frontends.onnx",
+    ".pbtxt": "regal.frontends.onnx",
+    ".txtpb": "regal.frontends.onnx",
     ".json": "regal.graph.file",
 }
+
+
+def require_ending(path: Path, like: Path) -> None:
+    """Raise unless `path` may be the name of a file of the same kind as `like`.
+
+    Endings that stand for no kind of model are free.
+
+    Raises:
+        UsageError: names both files.
+    """
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is not None and kind != SUFFIXES.get(like.suffix.lower(), kind):
+        raise UsageError(
+            f"'{path}' has the ending of another kind of file than '{like}': expected {like.suffix}"
+        )
 
 
 def load(

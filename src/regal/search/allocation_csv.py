@@ -11,7 +11,7 @@ import numpy as np
 from regal.errors import ModelError
 from regal.files import read_file
 from regal.search.offsets import FREE, AllocationOutcome, AllocationStatus, allocate, default_nodes
-from regal.search.windows import Piece, WindowedBuffer, place_windowed
+from regal.search.windowed_buffers import Piece, WindowedBuffer, place_windowed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,8 @@ def read_buffers(data: bytes, name: str) -> BufferTable:
     `alignment`, `hint` (-1: none), `gaps` and `offset` (fixed; -1: free). Steps are
     half-open: a buffer is live in [lower, upper). In the old form `start` and `end` replace
     them, and `end` is included. Gaps are separated by spaces, each "from-to" or
-    "from-to@low:high". Like minimalloc, reading stops at the first empty line.
+    "from-to@low:high". An empty field of an optional column says nothing. Like minimalloc,
+    reading stops at the first empty line.
 
     Raises:
         ModelError: names the row (1 = the first after the header), the column and the value.
@@ -274,7 +275,9 @@ class _Reader:
         return row
 
     def integer(self, fields: list[str], column: str, default: int | None = None) -> int:
-        if default is not None and column not in self.columns:
+        if default is None:
+            return self.number_in(fields[self.columns[column]], column)
+        if column not in self.columns or not fields[self.columns[column]].strip():
             return default
         return self.number_in(fields[self.columns[column]], column)
 

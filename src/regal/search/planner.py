@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from regal.plan.check import least_workspace, planned_workspace, require_valid_plan
-from regal.plan.problem import order_problem
+from regal.plan.check import require_valid_plan
+from regal.plan.problem import least_workspace, order_problem, planned_workspace
 from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
 from regal.search.exact import lower_bound
 from regal.search.packing import plan_of_order
@@ -80,7 +80,10 @@ def plan_graph(graph: Graph, search: Search, runtime_order: Order | None, *, is_
     if not search.decides_all:
         plan = _plan_variant(job, ())
         bound = peak_bound_of(graph, planned_workspace(graph, bodies))
-        plan = replace(plan, peak_bound=min(plan.peak_bound, bound))
+        if not sub_buffer_choices(graph):
+            # Only without them does what the method has proven hold.
+            bound = max(bound, plan.peak_bound)
+        plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
     elif choices := sub_buffer_choices(graph):
         plan = _plan_with_choices(job, choices)
     else:
@@ -154,7 +157,11 @@ def _plan_variant(job: _Job, chosen: tuple[SubBuffer, ...]) -> Plan:
         orders, bound = [job.today.order], lower_bound(problem.native)
     else:
         outcome = search.method(
-            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
+            problem.native,
+            budget,
+            seed=search.seed,
+            threads=search.threads,
+            stop_at=lower_bound(problem.native),
         )
         search.meter.charge(outcome)
         found = tuple(int(op) for op in outcome.order)

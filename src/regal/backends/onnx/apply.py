@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from regal.backends.types import AppliedModel
 from regal.errors import BackendError, PlanError
 from regal.frontends.onnx.dims import set_shape, tensor_type
 from regal.frontends.onnx.external import external_tensors, location_of
-from regal.frontends.onnx.parse import TEXT_SUFFIXES
+from regal.frontends.onnx.parse import is_text
 from regal.frontends.onnx.source import OnnxSource
 from regal.frontends.onnx.tidy import bodies_of
 
@@ -53,12 +54,33 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     return AppliedModel(files={"": copy.SerializeToString(), **files}, notes=tuple(notes))
 
 
+def with_free_dimensions(model: LoadedModel) -> LoadedModel | None:
+    """Return a model that applies with the free dimensions of the file left free.
+
+    Sizes that replace those of the file stay. None: nothing would be left free.
+    """
+    source = model.source
+    if not isinstance(source, OnnxSource):
+        return None
+    fixed: dict[str, tuple[int | None, ...]] = {}
+    for value in source.model.graph.input:
+        tensor, row = tensor_type(value.type), source.fixed.get(value.name)
+        if tensor is not None and row is not None and len(row) == len(tensor.shape.dim):
+            stated = [dimension.HasField("dim_value") for dimension in tensor.shape.dim]
+            fixed[value.name] = tuple(
+                size if known else None for size, known in zip(row, stated, strict=True)
+            )
+    if fixed == dict(source.fixed):
+        return None
+    return replace(model, source=replace(source, fixed=fixed))
+
+
 def encoded(data: bytes, output: Path) -> bytes:
     """Return a serialized model in the form that the name of `output` asks for.
 
     Text for .textproto, .prototxt, .pbtxt and .txtpb, else the binary form as it is.
     """
-    if output.suffix not in TEXT_SUFFIXES:
+    if not is_text(output):
         return data
     return text_format.MessageToString(onnx.ModelProto.FromString(data)).encode()
 

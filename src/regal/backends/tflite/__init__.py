@@ -14,7 +14,20 @@ if TYPE_CHECKING:
 
     from regal.graph.types import LoadedModel
 
-__all__ = ["apply", "c_header", "default_order", "encoded", "refine", "verify"]
+__all__ = [
+    "apply",
+    "c_header",
+    "default_order",
+    "encoded",
+    "refine",
+    "verify",
+    "with_free_dimensions",
+]
+
+
+def with_free_dimensions(model: LoadedModel) -> LoadedModel | None:
+    """Return None: dimensions of the user are never written into the file."""
+    return None
 
 
 def encoded(data: bytes, out: Path) -> bytes:
