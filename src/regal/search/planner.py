@@ -168,7 +168,13 @@ def _plan_variant(job: _Job, chosen: tuple[SubBuffer, ...]) -> Plan:
         orders, bound = [found], outcome.lower_bound
         if search.decides_all and found != job.today.order:
             orders.append(job.today.order)
-    plans = [plan_of_order(joined, order, job.bodies, peak_bound=bound) for order in orders]
+    plans = [
+        # Packing a large graph takes longer than a short search: never pack an order twice.
+        replace(job.today, peak_bound=min(bound, job.today.peak_bytes))
+        if order == job.today.order and not chosen
+        else plan_of_order(joined, order, job.bodies, peak_bound=bound)
+        for order in orders
+    ]
     return replace(min(plans, key=job.rank), sub_buffers=chosen)
 
 
