@@ -108,13 +108,13 @@ def read_widths(path: Path) -> dict[str, int]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return the Markdown table of all rows and the summary."""
+    """Return the summary and the Markdown table of all rows."""
     head = (
         "| file | ops | peak before | peak after | arena before | arena after | bound | proven |"
         " search s | runtime: before -> after | outputs |\n"
         "| --- | --: | --: | --: | --: | --: | --: | --- | --: | --- | --- |\n"
     )
-    return head + "\n".join(table_row(row) for row in rows) + "\n\n" + summary(rows)
+    return f"{summary(rows)}\n\n{head}" + "\n".join(table_row(row) for row in rows)
 
 
 def table_row(row: dict[str, Any]) -> str:

@@ -58,7 +58,8 @@ def report(name: str, problem: _native.OrderProblem, states: int) -> bool:
     """Print the row of one graph; return whether its best order is proven."""
     beam_order, beam_seconds = timed(lambda: beam(problem, BEAM_WIDTH))
     outcome, seconds = timed(lambda: solve_exact(problem, max_states=states))
-    gap = 100 * (outcome.peak_bytes / max(1, outcome.lower_bound) - 1)
+    bound = outcome.lower_bound
+    gap = 100 * (outcome.peak_bytes / bound - 1) if bound else 0.0
     print(
         ROW.format(
             name,
@@ -67,7 +68,7 @@ def report(name: str, problem: _native.OrderProblem, states: int) -> bool:
             lower_bound(problem),
             peak_of(problem, beam_order),
             outcome.peak_bytes,
-            outcome.lower_bound,
+            bound,
             f"{gap:.2f}",
             outcome.states,
             f"{beam_seconds:.3f}",

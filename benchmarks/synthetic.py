@@ -98,7 +98,7 @@ def random_wiring(n_ops: int, *, nodes: int = 32, seed: int = 0) -> Sketch:
     size = 131_072
     last = sketch.op([], size)
     stage = 0
-    while len(sketch.reads) < n_ops - 100:
+    while stage == 0 or len(sketch.reads) < n_ops - 3 * nodes - 4:
         stage += 1
         if stage % 6 == 0 and size > 4096:
             size //= 2

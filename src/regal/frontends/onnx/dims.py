@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,13 @@ def bind(
         UsageError: `shapes` or `dims` name something that the model does not have.
         ModelError: dimensions remain free; the message lists them all.
     """
+    inputs = model_inputs(model)
+    twice = [name for name, count in Counter(value.name for value in inputs).items() if count > 1]
+    if twice:
+        raise ModelError(f"input '{twice[0]}' is listed more than once")
     declared = {
         value.name: _declared(value)
-        for value in model_inputs(model)
+        for value in inputs
         if (tensor := tensor_type(value.type)) is not None and tensor.elem_type
     }
     _require_known("input", shapes, declared)
