@@ -7,6 +7,7 @@ JOBS ?= 2
 .PHONY: demo test check bench docs models clean
 
 $(VENV)/core.stamp: constraints.txt pyproject.toml CMakeLists.txt $(wildcard native/*)
+	@echo "installing into $(VENV): a minute or two"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[tflite]"
 	touch $@

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace regal {
@@ -90,20 +93,34 @@ OrderVerdict check_order(const OrderProblem& problem, std::span<const int64_t> o
 
 OffsetVerdict check_offsets(std::span<const Buffer> buffers, int64_t arena_bytes, int64_t alignment) {
   const auto n = static_cast<int64_t>(buffers.size());
-  for (int64_t i = 0; i < n; ++i) {
-    const Buffer& a = buffers[i];
-    if (a.bytes <= 0) return {OffsetFault::Empty, i, -1};
-    if (a.first_step > a.last_step) return {OffsetFault::Inverted, i, -1};
-    if (a.offset < 0) return {OffsetFault::Negative, i, -1};
-    if (a.offset % alignment != 0) return {OffsetFault::Misaligned, i, -1};
-    if (a.bytes > arena_bytes || a.offset > arena_bytes - a.bytes) return {OffsetFault::PastEnd, i, -1};
-    for (int64_t j = 0; j < i; ++j) {
-      const Buffer& b = buffers[j];
-      const bool share_time = a.first_step <= b.last_step && b.first_step <= a.last_step;
+  const auto fault_of = [&](const Buffer& a) {
+    if (a.bytes <= 0) return OffsetFault::Empty;
+    if (a.first_step > a.last_step) return OffsetFault::Inverted;
+    if (a.offset < 0) return OffsetFault::Negative;
+    if (a.offset % alignment != 0) return OffsetFault::Misaligned;
+    if (a.bytes > arena_bytes || a.offset > arena_bytes - a.bytes) return OffsetFault::PastEnd;
+    return OffsetFault::None;
+  };
+  // Pairs are compared only among the buffers before the first that is wrong by itself.
+  int64_t good = 0;
+  while (good < n && fault_of(buffers[good]) == OffsetFault::None) ++good;
+  std::vector<int64_t> by_start(good);
+  std::iota(by_start.begin(), by_start.end(), 0);
+  std::sort(by_start.begin(), by_start.end(), [&](int64_t i, int64_t j) {
+    return std::tie(buffers[i].first_step, i) < std::tie(buffers[j].first_step, j);
+  });
+  std::pair<int64_t, int64_t> found{n, n};  // the pair that comes first in the caller's sequence
+  for (int64_t x = 0; x < good; ++x) {
+    const Buffer& a = buffers[by_start[x]];
+    for (int64_t y = x + 1; y < good && buffers[by_start[y]].first_step <= a.last_step; ++y) {
+      const Buffer& b = buffers[by_start[y]];
       const bool share_space = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-      if (share_time && share_space) return {OffsetFault::Overlap, i, j};
+      if (!share_space) continue;
+      found = std::min(found, {std::max(by_start[x], by_start[y]), std::min(by_start[x], by_start[y])});
     }
   }
+  if (found.first < n) return {OffsetFault::Overlap, found.first, found.second};
+  if (good < n) return {fault_of(buffers[good]), good, -1};
   return {};
 }
 

@@ -40,7 +40,8 @@ struct OffsetVerdict {
   int64_t second = -1;
 };
 
-// Checks offsets against lifetimes. O(n^2) on purpose: it shares no code with the planner.
+// Checks offsets against lifetimes: compares all pairs that share a step. Shares no code with the planner.
+// Cost: O(n log n + pairs that share a step).
 OffsetVerdict check_offsets(std::span<const Buffer> buffers, int64_t arena_bytes, int64_t alignment);
 
 }  // namespace regal

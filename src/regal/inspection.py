@@ -45,6 +45,8 @@ class Inspection:
     live_at_peak: tuple[LiveTensor, ...]  # largest first
     workspace_at_peak: int
     peak_bound: int
+    # In the order of the file, which a runtime that orders by itself can be told to keep.
+    file_order_peak_bytes: int
     advice: tuple[str, ...]
 
 
@@ -54,6 +56,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
     bound = peak_floor(graph)
+    in_file_order = simulate(problem.native, np.arange(len(graph.ops), dtype=np.int64))
     step = int(simulation.peak_step)
     taken_over = _taken_over(graph, plan, step)
     live = _live_at(graph, plan, step, taken_over)
@@ -65,6 +68,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
         live_at_peak=live,
         workspace_at_peak=workspace[plan.order[step]] if step >= 0 else 0,
         peak_bound=min(bound, plan.peak_bytes),
+        file_order_peak_bytes=int(in_file_order.peak_bytes),
         advice=tuple(_advice(graph, plan, step, live, taken_over, bound)) if step >= 0 else (),
     )
 
@@ -165,6 +169,7 @@ def _part_to_dict(part: Inspection) -> dict[str, Any]:
         "arena_bytes": plan.arena_bytes,
         "parameter_bytes": parameter_bytes(graph),
         "state_bytes": state_bytes(graph),
+        "file_order_peak_bytes": part.file_order_peak_bytes,
         "lower_bound": {"peak_bytes": part.peak_bound},
         "peak_step": part.peak_step,
         "peak_op": graph.ops[plan.order[part.peak_step]].name if part.peak_step >= 0 else None,

@@ -16,6 +16,7 @@ from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
 from regal.inspection import short
 from tests.graphs import random_graph
+from tests.onnx_models import branches, save
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -212,6 +213,17 @@ def test_inspect_lists_what_is_live_at_the_peak(
     assert live + document["workspace_at_peak"] == document["peak_bytes"]
     assert document["lower_bound"]["peak_bytes"] <= document["peak_bytes"]
     assert max(document["bytes_at_step"]) == document["peak_bytes"]
+
+
+def test_inspect_of_an_applied_onnx_model_shows_the_peak_of_its_own_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = save(branches(6), tmp_path / "m.onnx"), tmp_path / "o.pbtxt"
+    result = json_of(capsys, "optimize", source, "-o", out, "--no-verify")
+    peak = result["after"]["peak_bytes"]
+    assert json_of(capsys, "inspect", source)["file_order_peak_bytes"] > peak
+    assert json_of(capsys, "inspect", out)["file_order_peak_bytes"] == peak
+    assert f"file order    {peak:,} B" in run(capsys, "inspect", out)[1]
 
 
 def test_convert_writes_a_graph_that_is_the_same_model(

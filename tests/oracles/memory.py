@@ -61,6 +61,9 @@ def slow_peak(graph: Graph, order: Sequence[int], *, in_place: bool) -> int:
             kept = {graph.tensors[t].storage for t in graph.outputs}
             given = {graph.tensors[t].storage for t in graph.inputs}
             free = a not in kept and b not in given and not {a, b} & used
+            for position, tensor in enumerate(op.inputs):
+                if tensor >= 0 and graph.tensors[tensor].storage == a:
+                    free = free and (position, target) in op.in_place
             if both and free and max(lives[a]) == step == min(lives[b]):
                 total -= size[a]
                 used |= {a, b}

@@ -1,12 +1,16 @@
+import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from regal._native import OffsetFault, check_offsets
 from regal.errors import PlanError
 from regal.graph.builder import GraphBuilder
 from regal.graph.types import Graph
 from regal.plan.check import require_valid_plan
 from regal.plan.types import Allocation, Plan
+from regal.search.packing import before_plan
 
 
 def two_branches() -> Graph:
@@ -173,3 +177,66 @@ def test_a_bound_above_the_result_is_refused() -> None:
     assert "claims the bound 33, above its own arena of 32" in message_of(
         replace(GOOD, arena_bound=33)
     )
+
+
+def test_of_several_overlaps_the_first_pair_of_the_list_is_named() -> None:
+    for seed in range(300):
+        rng = random.Random(seed)
+        rows = []
+        for _ in range(rng.randrange(9)):
+            first = rng.randrange(-1, 6)
+            last = first + rng.randrange(-1 if rng.random() < 0.05 else 0, 4)
+            size = rng.randrange(0 if rng.random() < 0.05 else 1, 4)
+            rows.append((first, last, size, 2 * rng.randrange(6)))
+        verdict = check_offsets(np.array(rows, dtype=np.int64).reshape(-1, 4), 11, 2)
+        assert (verdict.fault, verdict.first, verdict.second) == slow_verdict(rows, 11)
+
+
+def slow_verdict(rows: list[tuple[int, int, int, int]], arena: int) -> tuple[OffsetFault, int, int]:
+    """Return the first fault in the sequence of the rows: alone, then against earlier ones."""
+    for i, (first, last, size, offset) in enumerate(rows):
+        if size < 1:
+            return OffsetFault.EMPTY, i, -1
+        if first > last:
+            return OffsetFault.INVERTED, i, -1
+        if offset + size > arena:
+            return OffsetFault.PAST_END, i, -1
+        for j, (other_first, other_last, other_size, other_offset) in enumerate(rows[:i]):
+            times = set(range(first, last + 1)) & set(range(other_first, other_last + 1))
+            places = set(range(offset, offset + size))
+            if times and places & set(range(other_offset, other_offset + other_size)):
+                return OffsetFault.OVERLAP, i, j
+    return OffsetFault.NONE, -1, -1
+
+
+def test_a_slice_inside_its_source_is_not_lost_when_the_source_is_overwritten() -> None:
+    g = GraphBuilder("slice")
+    x = g.input("x", 8)
+    (a,) = g.op("Neg", [x], [8])
+    (part,) = g.op("Slice", [a], [2])
+    slice_op = replace(g._ops[-1], sub_buffers=((part, a, 0),))
+    g._ops[-1] = slice_op
+    y = g.op("Add", [a, part], [8], in_place=[(0, 0)], name="add")
+    graph = g.build(outputs=y)
+    # x 0-0, a with part 0-2, y over a in 2: the sum of the first two bytes would change `part`.
+    plan = Plan(
+        order=(0, 1, 2),
+        in_place=((a, y[0]),),
+        sub_buffers=((part, a, 0),),
+        offsets={0: at(8, 8, 0, 0), 1: at(0, 8, 0, 2), 3: at(0, 8, 2, 2)},
+        peak_bytes=16,
+        arena_bytes=16,
+        peak_bound=0,
+        arena_bound=0,
+    )
+    with pytest.raises(PlanError, match="no op allows that"):
+        require_valid_plan(graph, plan)
+
+
+def test_an_operand_that_is_read_twice_is_overwritten_only_if_the_op_allows_both() -> None:
+    for allowed, peak in (([(0, 0)], 16), ([(0, 0), (1, 0)], 8)):
+        g = GraphBuilder("twice")
+        a = g.op("Make", [], [8])
+        y = g.op("Sub", [*a, g.view("View", a[0])], [8], in_place=allowed)
+        plan = before_plan(replace(g.build(outputs=y), in_place_by_runtime=True))
+        assert plan.peak_bytes == peak

@@ -90,6 +90,13 @@ def test_an_exact_method_keeps_what_it_has_proven() -> None:
     assert proofs  # the cheap bound is not always enough
 
 
+@pytest.mark.parametrize("method", ["dfs", "lpmf", "random", "file-order"])
+def test_a_method_that_proves_nothing_still_states_a_bound(method: str) -> None:
+    for seed in range(10):
+        graph = random_graph(seed, 6)
+        assert 0 < planned(graph, method, evaluations=5).peak_bound <= best_peak(graph)
+
+
 def test_the_plan_file_is_read_back_as_it_was_written() -> None:
     graph = random_graph(3, 7)
     model = LoadedModel(framework="graph", entries=(graph,), source=None)

@@ -103,6 +103,11 @@ def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) 
             f"arena         {plan.arena_bytes:,} B with greedy-by-size offsets"
             + (UNPACKED if model.framework == "onnx" else ""),
         ]
+        if model.framework == "onnx":
+            lines.append(
+                f"file order    {part.file_order_peak_bytes:,} B: what"
+                " regal.onnxruntime.session runs; ONNX Runtime's default ignores it"
+            )
         if part.peak_step >= 0:
             op = graph.ops[plan.order[part.peak_step]]
             lines.append(f"peak step     {part.peak_step}: op '{short(op.name)}' ({op.kind})")

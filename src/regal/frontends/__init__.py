@@ -29,7 +29,9 @@ SUFFIXES = {
     ".lite": "regal.frontends.tflite",
     ".onnx": "regal.frontends.onnx",
     ".textproto": "regal.frontends.onnx",
-    ".onnxtxt": "regal.frontends.onnx",
+    ".prototxt": "regal.frontends.onnx",
+    ".pbtxt": "regal.frontends.onnx",
+    ".txtpb": "regal.frontends.onnx",
     ".json": "regal.graph.file",
 }
 

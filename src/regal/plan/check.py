@@ -44,7 +44,7 @@ def require_valid_plan(graph: Graph, plan: Plan) -> Plan:
     Raises:
         PlanError: names the first rule that is broken, with the ops or tensors involved.
 
-    Cost: O(N + uses) for the order, O(buffers^2) for the offsets.
+    Cost: O(N + uses) for the order; for the offsets, pairs of buffers that share a step.
     """
     graph = embedded(graph, plan.sub_buffers)
     workspace = _body_workspace(graph, plan)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from regal.graph.types import Graph
+    from regal.graph.types import Graph, Op
 
 InPlaceRow = tuple[int, int, int]  # op, row of the input storage, row of the output storage
 
@@ -99,9 +99,28 @@ def in_place_pairs(
             legal = a != b and a in row_of and b in row_of and sizes[a] == sizes[b]
             # A part of a larger storage begins elsewhere than the storage that would take over.
             whole = all(graph.tensors[t].bytes == sizes.get(a) for t in (read, written))
-            if legal and whole and a not in kept and b not in given:
+            alone = _others_survive(graph, op, (source, target), a)
+            if legal and whole and alone and a not in kept and b not in given:
                 pairs.setdefault((i, row_of[a], row_of[b]), (read, written))
     return pairs
+
+
+def _others_survive(graph: Graph, op: Op, pair: tuple[int, int], storage: int) -> bool:
+    """Return whether no other operand of `op` loses bytes when `pair` shares `storage`.
+
+    Another input there, as a slice that lies where its source lies, must be whole and one that
+    the op may overwrite like the first; another output there would be overwritten itself.
+    """
+    source, target = pair
+    size = graph.tensors[op.inputs[source]].bytes
+    inputs_survive = all(
+        (position, target) in op.in_place and graph.tensors[tensor].bytes == size
+        for position, tensor in enumerate(op.inputs)
+        if tensor != ABSENT and graph.tensors[tensor].storage == storage
+    )
+    return inputs_survive and all(
+        tensor == ABSENT or graph.tensors[tensor].storage != storage for tensor in op.outputs
+    )
 
 
 def pair_rows(flat: NDArray[np.int64]) -> list[InPlaceRow]:

@@ -79,10 +79,11 @@ def plan_graph(graph: Graph, search: Search, runtime_order: Order | None, *, is_
     job = _Job(graph=graph, bodies=bodies, search=search, today=today, is_last=is_last)
     if not search.decides_all:
         plan = _plan_variant(job, ())
-        if sub_buffer_choices(graph):
-            # What the method has proven holds without them.
-            bound = peak_bound_of(graph, planned_workspace(graph, bodies))
-            plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
+        bound = peak_bound_of(graph, planned_workspace(graph, bodies))
+        if not sub_buffer_choices(graph):
+            # Only without them does what the method has proven hold.
+            bound = max(bound, plan.peak_bound)
+        plan = replace(plan, peak_bound=min(bound, plan.peak_bytes))
     elif choices := sub_buffer_choices(graph):
         plan = _plan_with_choices(job, choices)
     else:
