@@ -47,6 +47,7 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     fixed = _fix_dimensions(copy, source)
     files = _external_files(copy, source.path)
     notes = list(source.notes)
+    notes.append("runs as planned in regal.onnxruntime.session: the default order ignores the file")
     if fixed:
         notes.append(f"fixed the dimensions of {', '.join(fixed)}")
     if files:
