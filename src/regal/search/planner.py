@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from regal.plan.check import require_valid_plan
 from regal.plan.problem import least_workspace, order_problem, planned_workspace
 from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
-from regal.search.exact import lower_bound
+from regal.search.exact import lower_bound, solve_exact
 from regal.search.packing import plan_of_order
 from regal.search.portfolio import default_evaluations, exact
 
@@ -241,13 +241,20 @@ def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[Sub
     return [group for group in groups if group]
 
 
-def peak_floor(graph: Graph) -> int:
-    """Return a peak that no plan of `graph` and its bodies can beat: cheap."""
+def peak_floor(graph: Graph, max_states: int = 0) -> int:
+    """Return a peak that no plan of `graph` and its bodies can beat.
+
+    Cheap without `max_states`; with them the exact search raises it as far as they reach.
+    """
     workspace = [
-        op.workspace_bytes + max((peak_floor(body) for body in op.subgraphs), default=0)
+        op.workspace_bytes + max((peak_floor(b, max_states) for b in op.subgraphs), default=0)
         for op in graph.ops
     ]
-    return peak_bound_of(graph, workspace)
+    bound = peak_bound_of(graph, workspace)
+    for relaxed in relaxations(graph) if max_states else ():
+        problem = order_problem(relaxed, workspace)
+        bound = max(bound, solve_exact(problem.native, max_states=max_states).lower_bound)
+    return bound
 
 
 def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:
