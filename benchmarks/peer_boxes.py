@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal.frontends import load
-from regal.graph.memory import counted_storages
-from regal.plan.check import steps_of
+from regal.graph.memory import counted_storages, steps_of
+from regal.units import round_up
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def boxes_of_graph(name: str, graph: Graph) -> Boxes:
     steps = steps_of(graph, range(len(graph.ops)))
     rows = [(*steps[storage], size) for storage, size in sizes.items() if storage in steps]
     table = np.array([row for row in rows if row[2] > 0], dtype=np.int64).reshape(-1, 3)
-    rounded = -(-table[:, 2] // ALIGNMENT) * ALIGNMENT
+    rounded = round_up(table[:, 2], ALIGNMENT)
     return Boxes(name=name, first=table[:, 0], last=table[:, 1], size=rounded, alignment=ALIGNMENT)
 
 

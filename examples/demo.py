@@ -50,7 +50,7 @@ def measured(result: Result) -> tuple[int, int, str]:
         for name, text in FIGURE.items():
             if name in check.before and name in check.after:
                 return check.before[name], check.after[name], text
-    before = max(plan.arena_bytes for plan in result.before.plans)
+    before = result.before.arena_bytes
     return before, result.arena_bytes, "planned arena"
 
 

@@ -77,8 +77,6 @@ void bind_problem_of_offsets(nb::module_& module) {
       "reserved"_a, "Fills the problem; steps are inclusive, -1 means no fixed offset or hint.");
 }
 
-}  // namespace
-
 void bind_tree(nb::module_& module) {
   nb::enum_<Branching>(module, "OffsetBranching")
       .value("LOWEST", Branching::Lowest)
@@ -108,6 +106,8 @@ void bind_tree(nb::module_& module) {
       "problem"_a, "capacity"_a, "options"_a, "branching"_a, "preference"_a, "seed"_a = 0, "nodes"_a = 0,
       "One run of the complete search with chosen switches: for tests and ablations.");
 }
+
+}  // namespace
 
 void bind_offsets(nb::module_& module) {
   bind_tree(module);

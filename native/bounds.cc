@@ -74,10 +74,7 @@ std::vector<int32_t> topological_order(const OrderProblem& problem) {
 
 int64_t most_saved_in_place(const OrderProblem& problem, int32_t op) {
   const auto is_touched_by_any = [&](int32_t storage, std::span<const int32_t> ops) {
-    return std::any_of(ops.begin(), ops.end(), [&](int32_t v) {
-      const auto row = problem.touched[v];
-      return std::binary_search(row.begin(), row.end(), storage);
-    });
+    return std::any_of(ops.begin(), ops.end(), [&](int32_t v) { return problem.touches(v, storage); });
   };
   int64_t by_in = 0, by_out = 0;
   std::vector<int32_t> ins, outs;

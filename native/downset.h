@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "problem.h"
+#include "rng.h"
 #include "simulate.h"
 
 namespace regal {
@@ -59,13 +60,8 @@ class Downset {
   int32_t goal_;
 };
 
-// A well-mixed 64-bit number for an op (Zobrist hashing; the mixer is splitmix64's).
-inline uint64_t zobrist(int32_t op) {
-  uint64_t x = (static_cast<uint64_t>(op) + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+// A well-mixed 64-bit number for an op (Zobrist hashing).
+inline uint64_t zobrist(int32_t op) { return mixed(static_cast<uint64_t>(op) * 0x9e3779b97f4a7c15u); }
 
 // Distinct bit sets of one width, found by hash and compared in full.
 class BitsetTable {

@@ -1,8 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 
 namespace regal {
 
@@ -10,14 +10,15 @@ namespace regal {
 // deadline or cancels, so that results do not depend on the machine.
 //
 // A search plans with `most`: its shares are parts of what is left of it. `limit` ends it early, like a
-// deadline: a search that a deadline ended after n units is repeated exactly by the limit n.
+// deadline: a search that a deadline ended after n units is repeated exactly by the limit n. For that
+// both end it at the first unit that it may not spend; what costs nothing is still done.
 class Effort {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit Effort(int64_t most, const std::atomic<bool>* is_cancelled = nullptr,
                   Clock::time_point deadline = Clock::time_point::max(),
-                  int64_t limit = std::numeric_limits<int64_t>::max())
+                  int64_t limit = int64_t{1} << 62)
       : most_(most), limit_(limit), is_cancelled_(is_cancelled), deadline_(deadline) {}
 
   // The units of a piece of work that computes the cost of `steps` steps. Measured on real graphs: a
@@ -26,10 +27,15 @@ class Effort {
 
   // Counts units of work; false if the search must stop.
   bool spend(int64_t units = 1) {
-    if (is_over_ || spent_ + units > most_ || spent_ + units > limit_) return false;
+    if (is_over_ || spent_ + units > most_) return false;
+    if (spent_ + units > limit_) {
+      is_over_ = true;
+      return false;
+    }
     // Reading the clock costs about as much as a small state: do it rarely.
-    if ((spent_ + units) / 256 != spent_ / 256) is_over_ = is_interrupted();
+    const bool is_due = (spent_ + units) / 256 != spent_ / 256;
     spent_ += units;
+    if (is_due && is_interrupted()) limit_ = spent_;
     return true;
   }
 
@@ -42,13 +48,15 @@ class Effort {
 
   // Takes over what a part has spent.
   void add(const Effort& part) {
+    limit_ = std::min(limit_, spent_ + part.limit_);
     spent_ += part.spent_;
-    is_over_ = is_over_ || part.is_over_ || is_interrupted();
+    is_over_ = is_over_ || part.is_over_;
+    if (is_interrupted()) limit_ = std::min(limit_, spent_);
   }
 
   int64_t spent() const { return spent_; }
   int64_t left() const { return is_over() ? 0 : most_ - spent_; }
-  bool is_over() const { return is_over_ || spent_ >= most_ || spent_ >= limit_; }
+  bool is_over() const { return is_over_ || spent_ >= most_; }
 
  private:
   bool is_interrupted() const {

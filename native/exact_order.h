@@ -12,7 +12,6 @@ struct ExactOrder {
   std::vector<int32_t> order;
   int64_t peak_bytes = 0;
   int64_t lower_bound = 0;  // proven, also when the search did not finish
-  bool is_optimal() const { return peak_bytes == lower_bound; }
 };
 
 // The order of lowest peak, with its proof: splits the problem where every order must split, then asks

@@ -11,20 +11,6 @@ constexpr int64_t kMostBytes = int64_t{1} << 61;
 
 using Pairs = std::vector<std::pair<int32_t, int32_t>>;
 
-Csr csr_of(Pairs pairs, int64_t rows) {
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  Csr csr;
-  csr.start.assign(rows + 1, 0);
-  csr.item.reserve(pairs.size());
-  for (const auto& [row, item] : pairs) {
-    ++csr.start[row + 1];
-    csr.item.push_back(item);
-  }
-  for (int64_t i = 0; i < rows; ++i) csr.start[i + 1] += csr.start[i];
-  return csr;
-}
-
 Pairs swapped(const Pairs& pairs) {
   Pairs result;
   result.reserve(pairs.size());
@@ -100,10 +86,6 @@ ProblemVerdict check_acyclic(const OrderProblem& problem) {
 }
 
 ProblemVerdict read_in_place(std::span<const int64_t> flat, OrderProblem& problem) {
-  const auto touches = [&](int32_t op, int32_t storage) {
-    const auto row = problem.touched[op];
-    return std::binary_search(row.begin(), row.end(), storage);
-  };
   for (size_t i = 0; i + 2 < flat.size(); i += 3) {
     const auto row = static_cast<int64_t>(i / 3);
     const int64_t op = flat[i], in = flat[i + 1], out = flat[i + 2];
@@ -114,7 +96,7 @@ ProblemVerdict read_in_place(std::span<const int64_t> flat, OrderProblem& proble
     const InPlace pair{static_cast<int32_t>(op), static_cast<int32_t>(in), static_cast<int32_t>(out)};
     const bool legal = in != out && problem.bytes[in] == problem.bytes[out] &&
                        !problem.is_output[in] && !problem.is_input[out] &&
-                       touches(pair.op, pair.in) && touches(pair.op, pair.out);
+                       problem.touches(pair.op, pair.in) && problem.touches(pair.op, pair.out);
     if (!legal) return {ProblemFault::BadInPlace, row};
     problem.in_place.push_back(pair);
   }
@@ -127,6 +109,20 @@ ProblemVerdict read_in_place(std::span<const int64_t> flat, OrderProblem& proble
 }
 
 }  // namespace
+
+Csr csr_of(std::vector<std::pair<int32_t, int32_t>> pairs, int64_t rows) {
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  Csr csr;
+  csr.start.assign(rows + 1, 0);
+  csr.item.reserve(pairs.size());
+  for (const auto& [row, item] : pairs) {
+    ++csr.start[row + 1];
+    csr.item.push_back(item);
+  }
+  for (int64_t i = 0; i < rows; ++i) csr.start[i + 1] += csr.start[i];
+  return csr;
+}
 
 ProblemVerdict build_problem(const OrderInput& input, OrderProblem& problem) {
   problem = {};

@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace regal {
@@ -14,6 +16,9 @@ struct Csr {
   }
   int64_t rows() const { return static_cast<int64_t>(start.size()) - 1; }
 };
+
+// (row, item) pairs in any order become ascending rows without repeats.
+Csr csr_of(std::vector<std::pair<int32_t, int32_t>> pairs, int64_t rows);
 
 // `out` may take over the bytes of `in` when the op runs last on `in`.
 struct InPlace {
@@ -38,6 +43,11 @@ struct OrderProblem {
   std::vector<uint8_t> is_output;     // per storage: live to the end
   std::vector<InPlace> in_place;      // sorted by op; equal bytes; `in` is no output, `out` no input
   std::vector<int64_t> in_place_of;   // op -> its range in in_place: [in_place_of[v], in_place_of[v + 1])
+
+  bool touches(int32_t op, int32_t storage) const {
+    const auto row = touched[op];
+    return std::binary_search(row.begin(), row.end(), storage);
+  }
 };
 
 enum class ProblemFault { None, BadIndex, NegativeSize, TooLarge, Cycle, BadInPlace };

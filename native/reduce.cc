@@ -75,12 +75,8 @@ Part part_of(const OrderProblem& problem, std::span<const When> when) {
 }
 
 std::vector<uint8_t> free_ops(const OrderProblem& problem) {
-  const auto touches = [&](int32_t op, int32_t storage) {
-    const auto row = problem.touched[op];
-    return std::binary_search(row.begin(), row.end(), storage);
-  };
   const auto is_among = [&](std::span<const int32_t> ops, int32_t storage) {
-    return std::any_of(ops.begin(), ops.end(), [&](int32_t op) { return touches(op, storage); });
+    return std::any_of(ops.begin(), ops.end(), [&](int32_t op) { return problem.touches(op, storage); });
   };
   std::vector<uint8_t> is_free(problem.n_ops, 0);
   for (int32_t v = 0; v < problem.n_ops; ++v) {

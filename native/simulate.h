@@ -8,7 +8,7 @@
 namespace regal {
 
 // The state of a run that stops after some ops: which storages are live, and how many bytes.
-// Shared by every decoder, so that all of them mean the same thing by "peak".
+// The reference: exact search and beam run on it, and tests hold CompactProblem against it.
 class LiveMemory {
  public:
   explicit LiveMemory(const OrderProblem& problem);
@@ -63,7 +63,7 @@ struct Simulation {
 // Cost: O(n + touches).
 Simulation simulate(const OrderProblem& problem, std::span<const int32_t> order);
 
-// Only the peak, with memory that the caller keeps between calls: the hot path of every search.
+// Only the peak, with memory that the caller keeps between calls.
 int64_t peak_of(std::span<const int32_t> order, LiveMemory& memory);
 
 }  // namespace regal

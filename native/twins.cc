@@ -239,20 +239,10 @@ OrderProblem with_twins_ordered(const OrderProblem& problem, std::span<const Twi
       }
     }
   }
-  const auto rows_of = [&](Csr& csr) {
-    std::sort(edges.begin(), edges.end());
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-    csr.start.assign(problem.n_ops + 1, 0);
-    csr.item.clear();
-    for (const auto& [from, to] : edges) {
-      ++csr.start[from + 1];
-      csr.item.push_back(to);
-    }
-    for (int32_t v = 0; v < problem.n_ops; ++v) csr.start[v + 1] += csr.start[v];
-  };
-  rows_of(result.successors);
-  for (auto& [from, to] : edges) std::swap(from, to);
-  rows_of(result.predecessors);
+  std::vector<std::pair<int32_t, int32_t>> backward;
+  for (const auto& [from, to] : edges) backward.emplace_back(to, from);
+  result.predecessors = csr_of(std::move(backward), problem.n_ops);
+  result.successors = csr_of(std::move(edges), problem.n_ops);
   return result;
 }
 

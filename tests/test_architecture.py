@@ -7,7 +7,7 @@ SRC = Path(__file__).parents[1] / "src" / "regal"
 NATIVE = SRC.parents[1] / "native"
 ORDER = [
     {"errors", "_native", "__version__"},
-    {"units", "files"},
+    {"units", "files", "child"},
     {"graph"},
     {"frontends", "plan"},
     {"baselines", "search"},

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
 
 SCHEMA = "regal.comparison/1"
+DEFAULT_EVALUATIONS = 50_000  # of each method, where the caller sets no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ def compare_methods(
     Raises:
         UsageError: a name is not a method.
     """
+    if options.evaluations is None and options.seconds is None:
+        options = replace(options, evaluations=DEFAULT_EVALUATIONS)
     names = [require_method(name) for name in (names or METHODS)]
     rows = [_runtime_row(model), *(_method_row(model, name, options) for name in names)]
     bound = max((row.peak_bound for row in rows), default=0)
@@ -55,8 +58,8 @@ def _runtime_row(model: LoadedModel) -> Row:
         return Row(method="runtime", failure=str(error))
     return Row(
         method="runtime",
-        peak_bytes=max(plan.peak_bytes for plan in before.plans),
-        arena_bytes=max(plan.arena_bytes for plan in before.plans),
+        peak_bytes=before.peak_bytes,
+        arena_bytes=before.arena_bytes,
         peak_bound=max(peak_floor(graph) for graph in model.entries),
     )
 
@@ -70,9 +73,9 @@ def _method_row(model: LoadedModel, name: str, options: pipeline.Options) -> Row
         return Row(method=name, failure=str(error))
     return Row(
         method=name,
-        peak_bytes=max(entry.peak_bytes for entry in plan.plans),
-        arena_bytes=max(entry.arena_bytes for entry in plan.plans),
-        peak_bound=max(entry.peak_bound for entry in plan.plans),
+        peak_bytes=plan.peak_bytes,
+        arena_bytes=plan.arena_bytes,
+        peak_bound=plan.peak_bound,
         evaluations=plan.evaluations,
         seconds=time.perf_counter() - started,
     )

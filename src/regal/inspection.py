@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regal._native import simulate
-from regal.graph.memory import counted_storages, parameter_bytes, state_bytes
-from regal.plan.check import planned_workspace, steps_of
-from regal.plan.problem import order_problem
+from regal.graph.memory import counted_storages, parameter_bytes, state_bytes, steps_of
+from regal.plan.problem import order_problem, planned_workspace
 from regal.search.planner import peak_floor
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan, Plan
 
 SCHEMA = "regal.inspection/1"
+MOST_STATES = 20_000  # of the exact search that raises the bound: some hundredths of a second
 MOST_NAME_CHARACTERS = 63
 WIDE_DTYPES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4}
 
@@ -55,7 +55,7 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
     workspace = planned_workspace(graph, plan.bodies)
     problem = order_problem(graph, workspace, in_place=graph.in_place_by_runtime)
     simulation = simulate(problem.native, np.array(plan.order, dtype=np.int64))
-    bound = peak_floor(graph)
+    bound = peak_floor(graph, MOST_STATES)
     in_file_order = simulate(problem.native, np.arange(len(graph.ops), dtype=np.int64))
     step = int(simulation.peak_step)
     taken_over = _taken_over(graph, plan, step)

@@ -140,9 +140,15 @@ def apply_and_verify(result: Result, out: Path, options: Options) -> Result:
     if verification.grows:
         best = _Written(result, applied, verification)
         result, applied, verification = _without_growth(backend, best, out.name, options)
+    gain: tuple[str, ...] = ()
+    if (
+        result.peak_bytes >= result.before.peak_bytes
+        and result.arena_bytes >= result.before.arena_bytes
+    ):
+        gain = ("nothing is gained: the runtime's own order and packing are as good",)
     result = replace(
         result,
-        notes=(*result.notes, *applied.notes),
+        notes=(*result.notes, *applied.notes, *gain),
         verification=verification,
         verify_skipped=verification.skipped,
     )

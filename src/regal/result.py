@@ -38,17 +38,17 @@ class Result:
     @property
     def peak_bytes(self) -> int:
         """Return the peak of the plan."""
-        return max(plan.peak_bytes for plan in self.plan.plans)
+        return self.plan.peak_bytes
 
     @property
     def arena_bytes(self) -> int:
         """Return the arena of the plan."""
-        return max(plan.arena_bytes for plan in self.plan.plans)
+        return self.plan.arena_bytes
 
     @property
     def peak_bound(self) -> int:
         """Return a proven lower bound on the peak of any plan."""
-        return max(plan.peak_bound for plan in self.plan.plans)
+        return self.plan.peak_bound
 
     @property
     def is_order_optimal(self) -> bool:
@@ -58,7 +58,7 @@ class Result:
     @property
     def is_arena_optimal(self) -> bool:
         """Return whether no offsets for this order end lower: proven."""
-        return self.arena_bytes == max(plan.arena_bound for plan in self.plan.plans)
+        return self.arena_bytes == self.plan.arena_bound
 
     @property
     def fits(self) -> bool:
@@ -96,7 +96,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "after": _memory(result.plan),
         "lower_bound": {
             "peak_bytes": result.peak_bound,
-            "arena_bytes": max(plan.arena_bound for plan in result.plan.plans),
+            "arena_bytes": result.plan.arena_bound,
             "time_s": None,
         },
         "optimal": {
@@ -122,12 +122,10 @@ def result_to_dict(result: Result) -> dict[str, Any]:
 
 
 def _memory(plan: ModelPlan) -> dict[str, Any]:
-    peak = max(entry.peak_bytes for entry in plan.plans)
-    arena = max(entry.arena_bytes for entry in plan.plans)
     return {
-        "peak_bytes": peak,
-        "arena_bytes": arena,
-        "peak_bytes_per_device": [peak],
+        "peak_bytes": plan.peak_bytes,
+        "arena_bytes": plan.arena_bytes,
+        "peak_bytes_per_device": [plan.peak_bytes],
         "time_s": None,
     }
 

@@ -1,8 +1,16 @@
-"""Read and print quantities with units."""
+"""Quantities: read them with their units, round them up."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from regal.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Number = TypeVar("Number", int, "NDArray[np.int64]")
 
 BYTE_UNITS = {"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "M": 1 << 20, "MB": 1 << 20,
               "G": 1 << 30, "GB": 1 << 30}  # fmt: skip
@@ -60,9 +68,14 @@ def parse_seconds(text: str) -> float:
     return seconds
 
 
-def format_bytes(count: int) -> str:
-    """Return "1,234 B"."""
-    return f"{count:,} B"
+def round_up(value: Number, step: int) -> Number:
+    """Return the lowest multiple of `step` that is not below `value`, for each of an array."""
+    return -(-value // step) * step
+
+
+def packed_bytes(elements: int, bits: int) -> int:
+    """Return the bytes of so many elements of `bits` each, one right after the other."""
+    return round_up(elements * bits, 8) // 8
 
 
 def _split(text: str) -> tuple[str, str]:

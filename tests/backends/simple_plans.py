@@ -5,17 +5,13 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from regal._native import simulate
-from regal.graph.memory import counted_storages, dependencies
-from regal.plan.check import planned_workspace, require_valid_plan, steps_of
-from regal.plan.problem import order_problem
-from regal.plan.types import Allocation, ModelPlan, Plan
+from regal.graph.memory import dependencies
+from regal.plan.check import require_valid_plan
+from regal.plan.types import ModelPlan, Plan
+from regal.search.offsets import greedy_by_size
+from regal.search.packing import plan_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from regal.graph.types import Graph, LoadedModel
 
 
@@ -43,88 +39,10 @@ def plan_in_order(
         for i, op in enumerate(graph.ops)
         if op.subgraphs
     }
-    problem = order_problem(graph, planned_workspace(graph, bodies), in_place=in_place)
-    simulation = simulate(problem.native, np.array(order, dtype=np.int64))
-    rows = np.array(simulation.in_place).reshape(-1, 3)
-    pairs = tuple(problem.tensors_of_pair[int(op), int(a), int(b)] for op, a, b in rows)
-    steps, sizes = steps_of(graph, order), counted_storages(graph)
-    source = {graph.tensors[b].storage: graph.tensors[a].storage for a, b in pairs}
-    chains: dict[int, list[int]] = {}
-    for storage in steps:
-        root = storage
-        while root in source:
-            root = source[root]
-        chains.setdefault(root, []).append(storage)
-    step_of = {op: step for step, op in enumerate(order)}
-    blocks = {
-        i: op.workspace_bytes + max((b.arena_bytes for b in bodies.get(i, ())), default=0)
-        for i, op in enumerate(graph.ops)
-    }
-    rectangles = {
-        ("chain", root): (
-            min(steps[s][0] for s in chain),
-            max(steps[s][1] for s in chain),
-            max(sizes[s] for s in chain),
-        )
-        for root, chain in chains.items()
-    }
-    for i, size in blocks.items():
-        if size:
-            rectangles["block", i] = (step_of[i], step_of[i], size)
-    places = first_fit(rectangles, graph.alignment)
-    offsets = {
-        s: Allocation(
-            offset=places["chain", root],
-            bytes=sizes[s],
-            first_step=steps[s][0],
-            last_step=steps[s][1],
-        )
-        for root, chain in chains.items()
-        for s in chain
-    }
-    workspaces = {
-        i: Allocation(
-            offset=places["block", i], bytes=size, first_step=step_of[i], last_step=step_of[i]
-        )
-        for i, size in blocks.items()
-        if size
-    }
-    arena = max(
-        (up(places[key] + rectangles[key][2], graph.alignment) for key in rectangles), default=0
-    )
-    plan = Plan(
-        order=tuple(order),
-        in_place=pairs,
-        offsets=offsets,
-        peak_bytes=simulation.peak_bytes,
-        arena_bytes=arena,
-        peak_bound=0,
-        arena_bound=0,
-        workspaces=workspaces,
-        bodies=bodies,
+    plan = plan_of_order(
+        graph, tuple(order), bodies, peak_bound=0, place=greedy_by_size, in_place=in_place
     )
     return require_valid_plan(graph, plan)
-
-
-def first_fit(
-    rectangles: Mapping[tuple[str, int], tuple[int, int, int]], alignment: int
-) -> dict[tuple[str, int], int]:
-    """Return an offset for each (first step, last step, bytes): the greedy rule of TFLM."""
-    placed: dict[tuple[str, int], int] = {}
-    for key in sorted(rectangles, key=lambda k: (-rectangles[k][2], k)):
-        first, last, size = rectangles[key]
-        offset = 0
-        busy = sorted(
-            (placed[other], placed[other] + up(rectangles[other][2], alignment))
-            for other in placed
-            if rectangles[other][0] <= last and first <= rectangles[other][1]
-        )
-        for start, end in busy:
-            if start - offset >= up(size, alignment):
-                break
-            offset = max(offset, end)
-        placed[key] = offset
-    return placed
 
 
 def random_order(graph: Graph, seed: int) -> list[int]:
@@ -142,7 +60,3 @@ def random_order(graph: Graph, seed: int) -> list[int]:
         for before in waits.values():
             before.discard(chosen)
     return order
-
-
-def up(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment

@@ -10,15 +10,17 @@ import onnx
 import pytest
 from onnx import TensorProto
 
+import regal
 from regal.backends.onnx import apply, default_order, verify, with_free_dimensions
 from regal.backends.onnx.apply import encoded
 from regal.backends.onnx.order import default_order_of, executed_order
 from regal.backends.onnx.verify import out_of_order
 from regal.errors import PlanError
 from regal.frontends.onnx import load
+from regal.frontends.onnx.parse import TEXT_SUFFIXES
 from regal.frontends.onnx.trace import Trace, trace
 from regal.graph.memory import dependencies
-from regal.onnxruntime import session
+from regal.onnxruntime import optimized_bytes, session
 from tests.backends.simple_plans import model_plan, plan_in_order, random_order
 from tests.onnx_models import branches, graph, model, node, save, source_of, tensor
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan
 
 DEPTH_FIRST = [0, 4, 1, 5, 2, 6, 3, 7, 8]  # of branches(4): a branch at a time
-BREADTH_FIRST = list(range(9))
 
 
 def planned(loaded: LoadedModel, order: Sequence[int]) -> ModelPlan:
@@ -149,6 +150,13 @@ def test_the_form_of_the_output_follows_its_name(tmp_path: Path) -> None:
     path = tmp_path / "o.textproto"
     path.write_bytes(encoded(data, path))
     assert len(load(path, {}, {}).graph.ops) == 9
+
+
+@pytest.mark.parametrize("suffix", [*sorted(TEXT_SUFFIXES), ".TXTPB"])
+def test_a_text_file_of_any_suffix_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"o{suffix}"
+    path.write_bytes(encoded(branches().SerializeToString(), path))
+    assert len(regal.load(path).graph.ops) == 9
 
 
 def test_the_default_order_is_a_search_back_from_the_outputs(tmp_path: Path) -> None:
@@ -302,7 +310,9 @@ def test_a_model_optimized_by_onnx_runtime_can_be_planned(tmp_path: Path) -> Non
     ]
     proto = model(graph(nodes, [tensor("x", ["N", 4])], ["y"], weights))
     path = save(proto, tmp_path / "m.onnx")
-    loaded = load(path, {}, {"N": 3}, "basic")
+    better = tmp_path / "better.onnx"
+    better.write_bytes(optimized_bytes(path, "basic", {}, {"N": 3}))
+    loaded = load(better, {}, {})
     assert [op.kind for op in loaded.graph.ops] == ["Gemm"]
     written(loaded, model_plan(loaded), tmp_path / "o.onnx")
     verdict = verify(path, tmp_path / "o.onnx", seed=0, invocations=3, shapes={}, dims={"N": 3})

@@ -12,7 +12,6 @@ from regal.backends.tflite import apply, refine, verify
 from regal.backends.tflite.measure import LITERT, TFLM, Run, run_model
 from regal.backends.tflite.rewrite import with_operator_orders
 from regal.backends.tflite.tflm_planner import (
-    ONLINE,
     ArenaBuffer,
     arena_buffers,
     head_bytes,
@@ -20,6 +19,7 @@ from regal.backends.tflite.tflm_planner import (
 )
 from regal.backends.tflite.verify import compare_runs
 from regal.frontends.tflite import load, source_of
+from regal.frontends.tflite.offline import UNPLANNED
 from tests.backends.simple_plans import model_plan
 from tests.frontends.tflite_models import all_models, chain, counter, floats, loop
 from tests.frontends.tflite_writer import G, M, O, T, write_tflite
@@ -145,6 +145,15 @@ def test_a_run_past_its_time_limit_is_ended_and_said(tmp_path: Path) -> None:
     assert run.error == "did not finish within 3 s"
 
 
+def test_modules_in_the_folder_of_the_user_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = written(tmp_path, chain())
+    (tmp_path / "hashlib.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    assert verify(path, path, seed=0, invocations=1).outputs_equal
+
+
 def test_resized_inputs_run_in_litert_alone(tmp_path: Path) -> None:
     graph = chain().subgraphs[0]
     tensors = [
@@ -188,7 +197,7 @@ def test_a_wasteful_plan_leaves_the_file_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_planner_replica_places_large_buffers_first_and_later_of_equals_first() -> None:
-    def buffer(name: str, size: int, first: int, last: int, offset: int = ONLINE) -> ArenaBuffer:
+    def buffer(name: str, size: int, first: int, last: int, offset: int = UNPLANNED) -> ArenaBuffer:
         return ArenaBuffer(name=name, bytes=size, first=first, last=last, offset=offset)
 
     placed = place_like_tflm(

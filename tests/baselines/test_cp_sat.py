@@ -31,7 +31,7 @@ def test_it_improves_the_best_classic_order() -> None:
     problem = wide_problem(13, 5)
     hint = best_classic(problem.native).peak_bytes
     outcome = cp_sat(problem.native, Budget(seconds=20), seed=1, threads=2, stop_at=0)
-    assert outcome.optimal
+    assert outcome.is_optimal
     assert outcome.peak_bytes < hint
 
 
@@ -39,7 +39,7 @@ def test_a_known_bound_becomes_the_result_without_any_solving() -> None:
     problem = wide_problem(13, 5)
     peak = best_classic(problem.native).peak_bytes
     outcome = cp_sat(problem.native, Budget(seconds=0), seed=1, threads=1, stop_at=peak)
-    assert outcome.optimal
+    assert outcome.is_optimal
     assert outcome.lower_bound == peak
 
 

@@ -82,6 +82,6 @@ def test_a_reached_bound_is_reported_as_optimal(name: str) -> None:
         threads=1,
         stop_at=5,
     )
-    assert outcome.optimal
+    assert outcome.is_optimal
     assert outcome.lower_bound == 5
     assert outcome.peak_bytes == 5

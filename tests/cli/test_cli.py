@@ -15,6 +15,8 @@ from regal.cli.output import verification_text
 from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
 from regal.inspection import short
+from tests.frontends.tflite_models import chain
+from tests.frontends.tflite_writer import write_tflite
 from tests.graphs import random_graph
 from tests.onnx_models import branches, save
 
@@ -56,6 +58,35 @@ def test_optimize_prints_a_result_of_its_schema_and_writes_nothing(
     assert document["after"]["peak_bytes"] <= document["before"]["peak_bytes"]
     assert document["verify_skipped"]
     assert set(model.parent.iterdir()) == files
+
+
+def test_a_verified_result_is_of_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tflite_micro")
+    path = tmp_path / "model.tflite"
+    path.write_bytes(write_tflite(chain()))
+    document = json_of(capsys, "optimize", path, "-o", tmp_path / "out.tflite")
+    require_schema(document, "result")
+    assert document["verified"]["runtimes"][0]["runtime"].startswith("tflite-micro")
+
+
+def test_inspect_and_compare_print_objects_of_their_schemas(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_schema(json_of(capsys, "inspect", model), "inspection")
+    document = json_of(capsys, "compare", model, "--methods", "file-order,cp-sat,regal")
+    require_schema(document, "comparison")
+
+
+@pytest.mark.parametrize("capacity", [[], ["--capacity", "12"], ["--capacity", "3"]])
+def test_allocate_prints_an_object_of_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], capacity: list[str]
+) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text("id,lower,upper,size\na,0,2,4\nb,1,3,8\n")
+    _, out, _ = run(capsys, "allocate", path, *capacity, "--json")
+    require_schema(json.loads(out), "allocation")
 
 
 def test_optimize_plan_check_apply_agree(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,6 +164,13 @@ def test_functions_that_call_themselves_or_explode_are_refused(tmp_path: Path) -
         read(proto.SerializeToString(), tmp_path)
 
 
+def test_an_input_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
+    inputs = [tensor("x", [2]), tensor("x", [2, 3])]
+    proto = model(graph([node("Abs", ["x"], ["y"])], inputs, ["y"]), 17)
+    with pytest.raises(ModelError, match="input 'x' is listed more than once"):
+        read(proto.SerializeToString(), tmp_path)
+
+
 def test_a_function_that_is_defined_twice_is_refused(tmp_path: Path) -> None:
     proto = model(graph([node("F", ["x"], ["y"], domain="m")], [tensor("x", [2])], ["y"]), 17, "m")
     for _ in range(2):

@@ -11,7 +11,7 @@ import pytest
 from regal.errors import ModelError
 from regal.search.allocation_csv import read_buffers, run_allocate, write_buffers
 from regal.search.offsets import AllocationStatus
-from regal.search.windows import Piece, WindowedBuffer, place_windowed
+from regal.search.windowed_buffers import Piece, WindowedBuffer, place_windowed
 from tests.corpus import corpus_file
 
 if TYPE_CHECKING:

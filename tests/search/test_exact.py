@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +11,11 @@ import pytest
 from regal import _native
 from regal.errors import PlanError
 from regal.search.exact import beam, improve_windows, lower_bound, solve_exact
+from tests.ctrl_c import ctrl_c_inside
 from tests.search.tiny import Tiny, best_peak, random_net, random_tiny, random_twins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -248,28 +246,17 @@ def test_a_cancelled_search_returns_at_once_with_what_it_has() -> None:
     assert beam(problem, 100, cancel=cancel) == ()
 
 
-@contextmanager
-def ctrl_c_soon() -> Iterator[None]:
-    main = threading.main_thread().ident
-    interrupt = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT))
-    interrupt.start()
-    try:
-        yield
-    finally:
-        interrupt.cancel()
-
-
 def test_ctrl_c_ends_a_search_and_keeps_what_it_found() -> None:
     net = hard_net(160)
     cancel = _native.Cancel()
-    with ctrl_c_soon():
+    with ctrl_c_inside("_run"):
         outcome = solve_exact(net, max_states=1 << 60, cancel=cancel)
     assert cancel.is_cancelled
     assert peak_of(net, outcome.order) == outcome.peak_bytes > outcome.lower_bound
 
 
 def test_ctrl_c_without_a_cancel_is_raised() -> None:
-    with ctrl_c_soon(), pytest.raises(KeyboardInterrupt):
+    with ctrl_c_inside("_run"), pytest.raises(KeyboardInterrupt):
         solve_exact(hard_net(160), max_states=1 << 60)
 
 

@@ -46,3 +46,14 @@ def test_an_exact_search_with_a_limit_is_the_start_of_the_one_without(seed: int)
         # What it reports as spent is enough to repeat it.
         assert solve_exact(problem, max_states=3_000, limit=part.states) == part
     assert solve_exact(problem, max_states=3_000, limit=whole.states) == whole
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_costs_no_evaluation_is_done_with_and_without_a_limit(seed: int) -> None:
+    model = model_of(random_graph(seed, 5, concats=True), random_graph(seed + 50, 12))
+    whole = search(model, Options(evaluations=60))
+    for limit in range(11, 60, 7):
+        part = search(model, Options(evaluations=limit))
+        again = search(model, Options(evaluations=part.evaluations, threads=2))
+        assert (again.evaluations, again.plans) == (part.evaluations, part.plans)
+    assert search(model, Options(evaluations=whole.evaluations)).plans == whole.plans

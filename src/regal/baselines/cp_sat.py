@@ -51,12 +51,12 @@ def cp_sat(
     if problem.n_ops > MOST_OPS:
         note = f"cp-sat: {problem.n_ops} ops are more than {MOST_OPS}; classic order returned"
         return _outcome(problem, hint.order, stop_at, started, note=note)
-    if hint.optimal:
+    if hint.is_optimal:
         return _outcome(problem, hint.order, stop_at, started)
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise BackendError("cp-sat: ortools is not installed; pip install ortools") from error
+        raise BackendError("cp-sat: ortools is not installed; pip install regal[cp-sat]") from error
 
     rows = _Rows.of(problem)
     model = cp_model.CpModel()
@@ -240,7 +240,6 @@ def _outcome(
         evaluations=0,
         seconds=time.perf_counter() - started,
         lower_bound=bound,
-        optimal=peak_bytes <= bound,
         was_interrupted=was_interrupted,
         note=note,
     )

@@ -19,61 +19,42 @@ if TYPE_CHECKING:
     from regal.search.types import Budget, OrderMethod, Outcome
 
 
-def random_orders(
-    problem: OrderProblem,
-    budget: Budget,
-    *,
-    seed: int,
-    threads: int,
-    stop_at: int,
-    cancel: Cancel | None = None,
-) -> Outcome:
-    """Return the best of as many random orders as the budget allows."""
-    # BRKGA whose every chromosome is new: one elite is kept, the others are mutants.
-    options = BrkgaOptions(
-        decoder=_native.Decoder.RAW,
-        population=100,
-        elites=1,
-        mutants=99,
-        with_neutral=False,
-    )
-    return run_brkga(
-        problem,
-        budget,
-        seed=seed,
-        threads=threads,
-        stop_at=stop_at,
-        options=options,
-        cancel=cancel,
-    )
+class BrkgaMethod:
+    """An `OrderMethod` that runs BRKGA with fixed options and without any order to start from."""
+
+    def __init__(self, options: BrkgaOptions) -> None:
+        self._options = options
+
+    def __call__(
+        self,
+        problem: OrderProblem,
+        budget: Budget,
+        *,
+        seed: int,
+        threads: int,
+        stop_at: int,
+        cancel: Cancel | None = None,
+    ) -> Outcome:
+        """Return the best order that it finds; see `OrderMethod`."""
+        return run_brkga(
+            problem,
+            budget,
+            seed=seed,
+            threads=threads,
+            stop_at=stop_at,
+            options=self._options,
+            cancel=cancel,
+        )
 
 
-def brkga_paper(
-    problem: OrderProblem,
-    budget: Budget,
-    *,
-    seed: int,
-    threads: int,
-    stop_at: int,
-    cancel: Cancel | None = None,
-) -> Outcome:
-    """Return what the BRKGA of the REGAL paper finds: raw keys, no seeds, no heuristic."""
-    options = BrkgaOptions(
-        decoder=_native.Decoder.RAW,
-        population=100,
-        elites=20,
-        mutants=15,
-        with_neutral=False,
-    )
-    return run_brkga(
-        problem,
-        budget,
-        seed=seed,
-        threads=threads,
-        stop_at=stop_at,
-        options=options,
-        cancel=cancel,
-    )
+# Every chromosome is new: one elite is kept, the others are mutants.
+RANDOM_ORDERS = BrkgaOptions(
+    decoder=_native.Decoder.RAW, population=100, elites=1, mutants=99, with_neutral=False
+)
+# The BRKGA of the REGAL paper (ICLR 2020): raw keys, no seeds, no heuristic.
+PAPER = BrkgaOptions(
+    decoder=_native.Decoder.RAW, population=100, elites=20, mutants=15, with_neutral=False
+)
 
 
 def brkga_tuned(
@@ -100,7 +81,7 @@ def brkga_tuned(
 METHODS: Mapping[str, OrderMethod] = MappingProxyType(
     {
         "file-order": ClassicMethod(_native.Classic.FILE_ORDER),
-        "random": random_orders,
+        "random": BrkgaMethod(RANDOM_ORDERS),
         "dfs": ClassicMethod(_native.Classic.DFS),
         "bfs": ClassicMethod(_native.Classic.BFS),
         "greedy-memory": ClassicMethod(_native.Classic.GREEDY_MEMORY),
@@ -109,7 +90,7 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
         "xla-dfs": ClassicMethod(_native.Classic.XLA_DFS),
         "inductor-dfs": ClassicMethod(_native.Classic.DFS_SMALL),
         "ort-default": ClassicMethod(_native.Classic.ORT_DEFAULT),
-        "brkga": brkga_paper,
+        "brkga": BrkgaMethod(PAPER),
         "brkga-tuned": brkga_tuned,
         "local-search": local_search,
         "annealing": annealing,

@@ -157,8 +157,8 @@ def check(arguments: argparse.Namespace) -> int:
         "model": str(arguments.model),
         "plan": str(arguments.plan),
         "checked": True,
-        "peak_bytes": max(entry.peak_bytes for entry in plan.plans),
-        "arena_bytes": max(entry.arena_bytes for entry in plan.plans),
+        "peak_bytes": plan.peak_bytes,
+        "arena_bytes": plan.arena_bytes,
     }
     _print(arguments, facts, output.facts_text(facts))
     return 0

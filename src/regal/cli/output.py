@@ -38,15 +38,13 @@ def progress(what: str) -> Iterator[None]:
 
 def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
     """Return the lines of `regal optimize`; `also_written` are the plan and the header."""
-    before_peak = max(plan.peak_bytes for plan in result.before.plans)
-    before_arena = max(plan.arena_bytes for plan in result.before.plans)
     bound = "proven optimal" if result.is_order_optimal else f"lower bound {result.peak_bound:,} B"
     packed = "equals its bound" if result.is_arena_optimal else "above its bound"
     lines = [
         f"model         {result.path} ({result.model.framework},"
         f" {len(result.model.graph.ops)} ops)",
-        f"peak memory   {_change(before_peak, result.peak_bytes)}; {bound}",
-        f"arena         {_change(before_arena, result.arena_bytes)}; {packed}",
+        f"peak memory   {_change(result.before.peak_bytes, result.peak_bytes)}; {bound}",
+        f"arena         {_change(result.before.arena_bytes, result.arena_bytes)}; {packed}",
         f"search        {result.plan.method}, {result.plan.evaluations:,} evaluations,"
         f" {result.seconds:.2f} s",
     ]

@@ -1,4 +1,4 @@
-"""What counts as memory: storages, and the bytes that a graph holds besides the peak."""
+"""What counts as memory: storages, when they live, and what a graph holds besides the peak."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from regal.graph.types import ABSENT, COUNTED_ROLES, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from regal.graph.types import Graph
 
 
@@ -24,6 +26,29 @@ def counted_storages(graph: Graph) -> dict[int, int]:
         if tensor.role not in COUNTED_ROLES:
             elsewhere.add(tensor.storage)
     return {s: sizes[s] for s in sorted(sizes) if sizes[s] > 0 and s not in elsewhere}
+
+
+def steps_of(graph: Graph, order: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return storage -> (first, last step, both inclusive) for the counted storages in use."""
+    step_of = {op: step for step, op in enumerate(order)}
+    counted = counted_storages(graph)
+    steps: dict[int, tuple[int, int]] = {}
+    for position, op in enumerate(graph.ops):
+        for tensor in (*op.inputs, *op.outputs):
+            storage = graph.tensors[tensor].storage if tensor != ABSENT else ABSENT
+            if storage in counted:
+                first, last = steps.get(storage, (step_of[position], step_of[position]))
+                step = step_of[position]
+                steps[storage] = (min(first, step), max(last, step))
+    last_step = len(graph.ops) - 1
+    given = {graph.tensors[t].storage for t in graph.inputs}
+    kept = {graph.tensors[t].storage for t in graph.outputs}
+    for storage in counted if last_step >= 0 else ():
+        if storage in kept and (storage in given or storage in steps):
+            steps[storage] = (steps.get(storage, (0, 0))[0], last_step)
+        if storage in given and storage in steps:
+            steps[storage] = (0, steps[storage][1])
+    return steps
 
 
 def bytes_by_role(graph: Graph, *roles: Role) -> int:

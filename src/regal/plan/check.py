@@ -8,13 +8,11 @@ import numpy as np
 
 from regal._native import OffsetFault, OrderFault, check_offsets, check_order
 from regal.errors import PlanError
-from regal.graph.memory import counted_storages
-from regal.plan.problem import NumberedProblem, order_problem, pair_rows
+from regal.graph.memory import counted_storages, steps_of
+from regal.plan.problem import NumberedProblem, order_problem, pair_rows, planned_workspace
 from regal.plan.sub_buffers import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from numpy.typing import NDArray
 
     from regal._native import OffsetVerdict, OrderVerdict
@@ -67,45 +65,6 @@ def require_valid_plan(graph: Graph, plan: Plan) -> Plan:
         )
     _require_valid_offsets(graph, plan)
     return plan
-
-
-def planned_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> list[int]:
-    """Return, per op, the bytes of its workspace: its own, plus the largest of its bodies."""
-    return [
-        op.workspace_bytes + max((body.peak_bytes for body in bodies.get(i, ())), default=0)
-        for i, op in enumerate(graph.ops)
-    ]
-
-
-def least_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> list[int]:
-    """Return, per op, workspace that no plan of its bodies can go below: their bounds count."""
-    return [
-        op.workspace_bytes + max((body.peak_bound for body in bodies.get(i, ())), default=0)
-        for i, op in enumerate(graph.ops)
-    ]
-
-
-def steps_of(graph: Graph, order: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Return storage -> (first, last step, both inclusive) for the counted storages in use."""
-    step_of = {op: step for step, op in enumerate(order)}
-    counted = counted_storages(graph)
-    steps: dict[int, tuple[int, int]] = {}
-    for position, op in enumerate(graph.ops):
-        for tensor in (*op.inputs, *op.outputs):
-            storage = graph.tensors[tensor].storage if tensor >= 0 else -1
-            if storage in counted:
-                first, last = steps.get(storage, (step_of[position], step_of[position]))
-                step = step_of[position]
-                steps[storage] = (min(first, step), max(last, step))
-    last_step = len(graph.ops) - 1
-    given = {graph.tensors[t].storage for t in graph.inputs}
-    kept = {graph.tensors[t].storage for t in graph.outputs}
-    for storage in counted if last_step >= 0 else ():
-        if storage in kept and (storage in given or storage in steps):
-            steps[storage] = (steps.get(storage, (0, 0))[0], last_step)
-        if storage in given and storage in steps:
-            steps[storage] = (0, steps[storage][1])
-    return steps
 
 
 def _body_workspace(graph: Graph, plan: Plan) -> list[int]:

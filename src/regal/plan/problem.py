@@ -13,11 +13,12 @@ from regal.graph.memory import counted_storages, dependencies
 from regal.graph.types import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from regal.graph.types import Graph, Op
+    from regal.plan.types import Plan
 
 InPlaceRow = tuple[int, int, int]  # op, row of the input storage, row of the output storage
 
@@ -81,6 +82,22 @@ def order_problem(
         bytes=tuple(sizes.values()),
         tensors_of_pair=pairs,
     )
+
+
+def planned_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> list[int]:
+    """Return, per op, the bytes of its workspace: its own, plus the largest of its bodies."""
+    return [
+        op.workspace_bytes + max((body.peak_bytes for body in bodies.get(i, ())), default=0)
+        for i, op in enumerate(graph.ops)
+    ]
+
+
+def least_workspace(graph: Graph, bodies: Mapping[int, Iterable[Plan]]) -> list[int]:
+    """Return, per op, workspace that no plan of its bodies can go below: their bounds count."""
+    return [
+        op.workspace_bytes + max((body.peak_bound for body in bodies.get(i, ())), default=0)
+        for i, op in enumerate(graph.ops)
+    ]
 
 
 def in_place_pairs(

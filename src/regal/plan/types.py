@@ -51,10 +51,33 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPlan:
-    """The plans of all entries of a model, and how they were found."""
+    """The plans of all entries of a model, and how they were found.
+
+    One entry runs at a time, so the figures of the model are the largest of its entries.
+    """
 
     graph_hash: str
     method: str
     seed: int
     evaluations: int
     plans: tuple[Plan, ...]  # one per entry of the model
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the peak of the model."""
+        return max(plan.peak_bytes for plan in self.plans)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Return the arena of the model."""
+        return max(plan.arena_bytes for plan in self.plans)
+
+    @property
+    def peak_bound(self) -> int:
+        """Return a peak that no plan of the model can beat: proven."""
+        return max(plan.peak_bound for plan in self.plans)
+
+    @property
+    def arena_bound(self) -> int:
+        """Return an arena that no offsets can beat, the order as it is: proven."""
+        return max(plan.arena_bound for plan in self.plans)

@@ -11,7 +11,7 @@ import numpy as np
 from regal.errors import ModelError
 from regal.files import read_file
 from regal.search.offsets import FREE, AllocationOutcome, AllocationStatus, allocate, default_nodes
-from regal.search.windows import Piece, WindowedBuffer, place_windowed
+from regal.search.windowed_buffers import Piece, WindowedBuffer, place_windowed
 
 if TYPE_CHECKING:
     from pathlib import Path

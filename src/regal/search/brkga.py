@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
-from regal.errors import PlanError, UsageError
+from regal.errors import UsageError
+from regal.search.legal import require_legal
 from regal.search.types import Outcome
 
 if TYPE_CHECKING:
@@ -64,18 +65,6 @@ class Proposal:
     elite_bias: NDArray[np.float64] | None = None  # (n_ops + 1,), 0 to 1
 
 
-def require_legal(problem: OrderProblem, orders: Sequence[NDArray[np.int64]]) -> None:
-    """Raise PlanError unless each order holds every op once, in a legal sequence."""
-    no_pairs = np.zeros((0, 3), dtype=np.int64)
-    for number, order in enumerate(orders):
-        verdict = _native.check_order(problem, order, no_pairs)
-        if verdict.fault != _native.OrderFault.NONE:
-            raise PlanError(
-                f"order {number}: op {verdict.first} breaks the order "
-                f"({verdict.fault.name.lower()}); give each op once, writers before readers"
-            )
-
-
 def run_brkga(
     problem: OrderProblem,
     budget: Budget,
@@ -101,7 +90,8 @@ def run_brkga(
     """
     options = options or BrkgaOptions()
     proposal = proposal or Proposal()
-    require_legal(problem, seed_orders)
+    for seed_order in seed_orders:
+        require_legal(problem, seed_order)
     _require_shapes(problem.n_ops + 1, proposal)
     started = time.perf_counter()
     order, peak_bytes, evaluations, was_interrupted = _native.brkga(
@@ -130,7 +120,6 @@ def run_brkga(
         evaluations=evaluations,
         seconds=time.perf_counter() - started,
         lower_bound=stop_at,
-        optimal=peak_bytes <= stop_at,
         was_interrupted=was_interrupted or (cancel is not None and cancel.is_cancelled),
     )
 

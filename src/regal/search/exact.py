@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from regal import _native
-from regal.errors import PlanError
+from regal.search.legal import require_legal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ def solve_exact(
     Cost: O(max_states) time; 1 GiB of memory at most.
     """
     if len(hint):
-        _require_legal(problem, hint)
+        require_legal(problem, hint)
     found = _run(
         lambda stop: _native.solve_exact(
             problem, _ints(hint), max_states, max_states if limit is None else limit, seconds, stop
@@ -123,7 +123,7 @@ def improve_windows(
 
     Cost: O(N) per stretch, besides the search.
     """
-    _require_legal(problem, order)
+    require_legal(problem, order)
     floor = _native.peak_bound(problem)
     most = max(1, max_states // 10)
     last = max_states if limit is None else limit
@@ -159,15 +159,6 @@ def _run(call: Callable[[_native.Cancel], T], cancel: _native.Cancel | None) -> 
             if cancel is None:
                 raise
             return future.result()
-
-
-def _require_legal(problem: _native.OrderProblem, order: Sequence[int]) -> None:
-    none = np.empty((0, 3), np.int64)
-    verdict = _native.check_order(problem, np.asarray(order, np.int64), none)
-    if verdict.fault is _native.OrderFault.NOT_A_PERMUTATION:
-        raise PlanError(f"order of {len(order)} steps is no permutation of {problem.n_ops} ops")
-    if verdict.fault is not _native.OrderFault.NONE:
-        raise PlanError(f"op {verdict.first} runs before op {verdict.second}, which it needs")
 
 
 def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from regal import _native
-from regal.search.brkga import NO_LIMIT, require_legal
+from regal.search.brkga import NO_LIMIT
 from regal.search.classic import best_classic
+from regal.search.legal import require_legal
 from regal.search.types import Outcome
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def improve_order(
 
     Cost: per move that of simulating the steps between the old and the new place.
     """
-    require_legal(problem, [start])
+    require_legal(problem, start)
     started = time.perf_counter()
     order, peak_bytes, evaluations, was_interrupted = _native.local_search(
         problem=problem,
@@ -57,7 +58,6 @@ def improve_order(
         evaluations=evaluations,
         seconds=time.perf_counter() - started,
         lower_bound=stop_at,
-        optimal=peak_bytes <= stop_at,
         was_interrupted=was_interrupted or (cancel is not None and cancel.is_cancelled),
     )
 

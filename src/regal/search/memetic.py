@@ -59,7 +59,7 @@ def memetic(
         cancel=cancel,
     )
     spent = time.perf_counter() - started
-    is_over = evolved.optimal or evolved.was_interrupted or evolved.evaluations < plans
+    is_over = evolved.is_optimal or evolved.was_interrupted or evolved.evaluations < plans
     if is_over or budget.evaluations == plans:
         return replace(evolved, seconds=spent)
     rest = Budget(

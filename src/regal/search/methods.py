@@ -21,7 +21,7 @@ METHODS: Mapping[str, OrderMethod] = MappingProxyType(
 )
 
 # Methods that count no evaluations end by the clock alone.
-DEFAULT_SECONDS: Mapping[str, float] = MappingProxyType({"cp-sat": 10.0})
+DEFAULT_SECONDS: Mapping[str, float] = MappingProxyType({"cp-sat": 5.0})
 
 
 def require_method(name: str) -> str:

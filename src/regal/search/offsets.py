@@ -18,6 +18,7 @@ from regal._native import (
     solve_offsets,
 )
 from regal.errors import UsageError
+from regal.units import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +117,7 @@ def allocate(
     if isinstance(alignment, int):
         if alignment < 1:
             raise UsageError(f"allocate: alignment is {alignment}; give 1 or more")
-        rows.size = -(-size // alignment) * alignment
+        rows.size = round_up(size, alignment)
     problem, kept = _problem(rows, gaps, reserved)
     if max_nodes is None:
         max_nodes = default_nodes(size.size)
@@ -178,7 +179,7 @@ def greedy_by_size(
     rows = _Rows(
         first=_array(first_step),
         last=_array(last_step),
-        size=-(-size // alignment) * alignment,
+        size=round_up(size, alignment),
         alignment=_full(size, alignment),
         fixed=_full(size, FREE),
         hint=_full(size, FREE),

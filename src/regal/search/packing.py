@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from regal._native import simulate
-from regal.graph.memory import counted_storages
-from regal.plan.check import planned_workspace, require_valid_plan, steps_of
-from regal.plan.problem import order_problem, pair_rows
+from regal.graph.memory import counted_storages, steps_of
+from regal.plan.check import require_valid_plan
+from regal.plan.problem import order_problem, pair_rows, planned_workspace
 from regal.plan.types import Allocation, Plan
 from regal.search.offsets import allocate, greedy_by_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from regal.graph.types import Graph
+    from regal.search.offsets import AllocationOutcome, Ints
 
-    Place = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int], "Placed"]
 
+class Place(Protocol):
+    """A way to give offsets to buffers: `allocate`, or the rule of a runtime."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Offsets of some buffers, their extent, and a proven lower bound on any extent."""
-
-    offsets: NDArray[np.int64]
-    arena_bytes: int
-    arena_bound: int
+    def __call__(
+        self, first_step: Ints, last_step: Ints, sizes: Ints, *, alignment: int
+    ) -> AllocationOutcome:
+        """Return an offset for every buffer; steps are inclusive."""
+        ...
 
 
 def before_plan(graph: Graph, order: Sequence[int] | None = None) -> Plan:
@@ -49,7 +49,7 @@ def before_plan(graph: Graph, order: Sequence[int] | None = None) -> Plan:
         tuple(order) if order is not None else tuple(range(len(graph.ops))),
         bodies,
         peak_bound=0,
-        place=_place_greedily,
+        place=greedy_by_size,
         in_place=graph.in_place_by_runtime,
     )
     return require_valid_plan(graph, plan)
@@ -82,11 +82,11 @@ def plan_of_order(
         arena_bound=0,
         bodies=bodies,
     )
-    planned = with_offsets(graph, plan, place or _place_well)
+    planned = with_offsets(graph, plan, place or allocate)
     if planned.arena_bytes == planned.arena_bound or not pairs or place is not None:
         return planned
     needed = _needed_pairs(graph, plan, simulation.bytes_at_step)
-    loose = with_offsets(graph, replace(plan, in_place=needed), _place_well)
+    loose = with_offsets(graph, replace(plan, in_place=needed), allocate)
     return min(planned, loose, key=lambda p: p.arena_bytes)
 
 
@@ -112,8 +112,8 @@ def with_offsets(graph: Graph, plan: Plan, place: Place) -> Plan:
     rows += [(step_of[i], step_of[i], size) for i, size in blocks.items()]
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     first, last, size = (np.ascontiguousarray(column) for column in table.T)
-    placed = place(first, last, size, graph.alignment)
-    arena_bound = placed.arena_bound
+    placed = place(first, last, size, alignment=graph.alignment)
+    arena_bound = placed.lower_bound
     least = _block_sizes(graph, plan.bodies, are_least=True)
     if least != blocks:
         # A body could be packed better than it was: its block is not the least one.
@@ -177,32 +177,4 @@ def _needed_pairs(
         (a, b)
         for a, b in plan.in_place
         if bytes_at_step[step_of[writer[b]]] + graph.tensors[a].bytes > plan.peak_bytes
-    )
-
-
-def _place_well(
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    size: NDArray[np.int64],
-    alignment: int,
-) -> Placed:
-    outcome = allocate(first, last, size, alignment=alignment)
-    return Placed(
-        offsets=outcome.offsets,
-        arena_bytes=outcome.arena_bytes,
-        arena_bound=outcome.lower_bound,
-    )
-
-
-def _place_greedily(
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    size: NDArray[np.int64],
-    alignment: int,
-) -> Placed:
-    outcome = greedy_by_size(first, last, size, alignment=alignment)
-    return Placed(
-        offsets=outcome.offsets,
-        arena_bytes=outcome.arena_bytes,
-        arena_bound=outcome.lower_bound,
     )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from regal.plan.check import least_workspace, planned_workspace, require_valid_plan
-from regal.plan.problem import order_problem
+from regal.plan.check import require_valid_plan
+from regal.plan.problem import least_workspace, order_problem, planned_workspace
 from regal.plan.sub_buffers import compatible, embedded, relaxations, sub_buffer_choices
-from regal.search.exact import lower_bound
+from regal.search.exact import lower_bound, solve_exact
 from regal.search.packing import plan_of_order
 from regal.search.portfolio import default_evaluations, exact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from regal.graph.types import Graph, SubBuffer
     from regal.plan.types import Plan
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     Order = tuple[int, ...]
 
 # Where choosing sub-buffers op by op pays: each try is a search of its own.
-MOST_TOGGLE_STEPS = 5_000  # ops with a choice * ops
+MOST_TOGGLE_STEPS = 12_000  # starts * ops with a choice * ops
+MOST_STARTS = 16
+QUICK_EVALUATIONS = 2_000  # of one try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,7 @@ class _Job:
     search: Search
     today: Plan
     is_last: bool
+    most_evaluations: int | None = None  # None: the default for the size of the graph
 
     def rank(self, plan: Plan) -> tuple[bool, int, int]:
         """Return the key by which plans compare: first, never worse than today.
@@ -120,30 +124,67 @@ class _Job:
 
 def _plan_with_choices(job: _Job, choices: tuple[SubBuffer, ...]) -> Plan:
     """Return the best plan over some sets of sub-buffers: all, none, then op by op."""
-    graph, inner = job.graph, replace(job, is_last=False)
+    thorough = replace(job, is_last=False)
+    quick = replace(thorough, most_evaluations=QUICK_EVALUATIONS)
     tried: dict[frozenset[SubBuffer], Plan] = {}
 
     def plan_of(wanted: Iterable[SubBuffer]) -> Plan:
-        chosen = compatible(graph, wanted)
+        chosen = compatible(job.graph, wanted)
         key = frozenset(chosen)
         if key not in tried:
-            tried[key] = _plan_variant(inner, chosen)
+            tried[key] = _plan_variant(quick, chosen)
         return tried[key]
 
-    best = min(plan_of(choices), plan_of(()), key=job.rank)
+    first = (_plan_variant(thorough, compatible(job.graph, choices)), _plan_variant(thorough, ()))
+    best = min(first, key=job.rank)
     bound = _bound_of_all_choices(job)
-    groups = _choices_by_op(graph, choices)
-    if len(groups) * len(graph.ops) <= MOST_TOGGLE_STEPS:
-        for group in groups:
-            if best.peak_bytes <= bound and best.arena_bytes <= best.arena_bound:
-                break
-            taken = set(best.sub_buffers)
-            toggled = taken - group if taken & group else taken | group
-            best = min(best, plan_of(c for c in choices if c in toggled), key=job.rank)
+    for start in _starts(job, choices):
+        if _is_done(best, bound):
+            break
+        best = min(best, _toggled(start, choices, plan_of, job, bound), key=job.rank)
+    if best not in first and not _is_done(best, bound):
+        best = min(best, _plan_variant(thorough, best.sub_buffers), key=job.rank)
     if job.is_last and job.search.meter.is_limited and best.peak_bytes > bound:
         best = min(best, _plan_variant(job, best.sub_buffers), key=job.rank)
     # The bound of a variant says nothing about the others.
     return replace(best, peak_bound=min(bound, best.peak_bytes))
+
+
+def _starts(job: _Job, choices: tuple[SubBuffer, ...]) -> list[set[SubBuffer]]:
+    """Return the sets from which choices are toggled: all, none, then random ones.
+
+    Toggling one op at a time gets stuck: two ops that share a whole gain only together. Each
+    try is a search of its own, so large graphs get fewer starts, or none.
+    """
+    groups = _choices_by_op(job.graph, choices)
+    steps = len(groups) * max(len(job.graph.ops), 1)
+    rng = random.Random(job.search.seed)
+    starts: list[set[SubBuffer]] = [set(choices), set()]
+    for _ in range(MOST_STARTS - len(starts)):
+        starts.append({c for group in groups if rng.random() < 0.5 for c in sorted(group)})
+    return starts[: MOST_TOGGLE_STEPS // max(steps, 1)]
+
+
+def _toggled(
+    start: set[SubBuffer],
+    choices: tuple[SubBuffer, ...],
+    plan_of: Callable[[Iterable[SubBuffer]], Plan],
+    job: _Job,
+    bound: int,
+) -> Plan:
+    """Return the best plan from `start` on, taking or leaving the choices of one op at a time."""
+    best = plan_of(c for c in choices if c in start)
+    for group in _choices_by_op(job.graph, choices):
+        if _is_done(best, bound):
+            break
+        taken = set(best.sub_buffers)
+        toggled = taken - group if taken & group else taken | group
+        best = min(best, plan_of(c for c in choices if c in toggled), key=job.rank)
+    return best
+
+
+def _is_done(plan: Plan, bound: int) -> bool:
+    return plan.peak_bytes <= bound and plan.arena_bytes <= plan.arena_bound
 
 
 def _plan_variant(job: _Job, chosen: tuple[SubBuffer, ...]) -> Plan:
@@ -152,19 +193,30 @@ def _plan_variant(job: _Job, chosen: tuple[SubBuffer, ...]) -> Plan:
     joined = embedded(job.graph, chosen)
     problem = order_problem(joined, planned_workspace(job.graph, job.bodies))
     uncapped = job.is_last and search.meter.is_limited
-    budget = search.meter.budget(None if uncapped else default_evaluations(len(joined.ops)))
+    cap = job.most_evaluations or default_evaluations(len(joined.ops))
+    budget = search.meter.budget(None if uncapped else cap)
     if budget is None:
         orders, bound = [job.today.order], lower_bound(problem.native)
     else:
         outcome = search.method(
-            problem.native, budget, seed=search.seed, threads=search.threads, stop_at=0
+            problem.native,
+            budget,
+            seed=search.seed,
+            threads=search.threads,
+            stop_at=lower_bound(problem.native),
         )
         search.meter.charge(outcome)
         found = tuple(int(op) for op in outcome.order)
         orders, bound = [found], outcome.lower_bound
         if search.decides_all and found != job.today.order:
             orders.append(job.today.order)
-    plans = [plan_of_order(joined, order, job.bodies, peak_bound=bound) for order in orders]
+    plans = [
+        # Packing a large graph takes longer than a short search: never pack an order twice.
+        replace(job.today, peak_bound=min(bound, job.today.peak_bytes))
+        if order == job.today.order and not chosen
+        else plan_of_order(joined, order, job.bodies, peak_bound=bound)
+        for order in orders
+    ]
     return replace(min(plans, key=job.rank), sub_buffers=chosen)
 
 
@@ -189,13 +241,20 @@ def _choices_by_op(graph: Graph, choices: tuple[SubBuffer, ...]) -> list[set[Sub
     return [group for group in groups if group]
 
 
-def peak_floor(graph: Graph) -> int:
-    """Return a peak that no plan of `graph` and its bodies can beat: cheap."""
+def peak_floor(graph: Graph, max_states: int = 0) -> int:
+    """Return a peak that no plan of `graph` and its bodies can beat.
+
+    Cheap without `max_states`; with them the exact search raises it as far as they reach.
+    """
     workspace = [
-        op.workspace_bytes + max((peak_floor(body) for body in op.subgraphs), default=0)
+        op.workspace_bytes + max((peak_floor(b, max_states) for b in op.subgraphs), default=0)
         for op in graph.ops
     ]
-    return peak_bound_of(graph, workspace)
+    bound = peak_bound_of(graph, workspace)
+    for relaxed in relaxations(graph) if max_states else ():
+        problem = order_problem(relaxed, workspace)
+        bound = max(bound, solve_exact(problem.native, max_states=max_states).lower_bound)
+    return bound
 
 
 def peak_bound_of(graph: Graph, workspace: Sequence[int]) -> int:

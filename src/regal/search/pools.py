@@ -10,6 +10,7 @@ import numpy as np
 from regal._native import OffsetGreedyRule, place_greedily
 from regal.errors import UsageError
 from regal.search.offsets import FREE, allocate, native_problem
+from regal.units import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,7 @@ def place_in_pools(
     Cost: O(pools n^2).
     """
     first, last = np.asarray(first_step, np.int64), np.asarray(last_step, np.int64)
-    size = -(-np.asarray(sizes, np.int64) // alignment) * alignment
+    size = round_up(np.asarray(sizes, np.int64), alignment)
     pins = np.full(size.size, FREE) if pinned is None else np.asarray(pinned, np.int64)
     if not capacities:
         raise UsageError("pools: no capacity is given; give one per memory")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regal._native import Cancel, simulate
+from regal._native import Cancel, peak_of
+from regal.search.brkga import NO_LIMIT
 from regal.search.classic import CLASSICS, best_classic
 from regal.search.exact import beam, improve_windows, lower_bound, solve_exact
 from regal.search.memetic import memetic
@@ -84,15 +85,14 @@ def regal(
     annealing. A state of the exact search and a lane of the beam count as an evaluation each,
     so that a run that the clock ended is repeated by its number of evaluations.
     """
-    run = _Run(problem, budget, seed, threads, cancel or Cancel())
-    run.bound = max(stop_at, lower_bound(problem))
+    run = _begin(problem, budget, seed, threads, stop_at, cancel)
     classic = best_classic(problem)
     run.offer(classic.order, classic.evaluations)
     for number, each in enumerate(_rounds(problem.n_ops)):
         _prove(run, each.states)
         _widen(run, each.width)
         _improve(run, each.moves, number)
-    _improve(run, 1 << 40, ROUNDS)
+    _improve(run, NO_LIMIT, ROUNDS)
     return run.outcome()
 
 
@@ -106,19 +106,9 @@ def exact(
     cancel: Cancel | None = None,
 ) -> Outcome:
     """Return what the exact search alone finds; its states count as evaluations."""
-    run = _Run(problem, budget, seed, threads, cancel or Cancel())
-    run.bound = max(stop_at, lower_bound(problem))
+    run = _begin(problem, budget, seed, threads, stop_at, cancel)
     run.offer(np.arange(problem.n_ops, dtype=np.int64), 1)
-    found = solve_exact(
-        problem,
-        max_states=10 * MOST_STATES,
-        limit=run.left(10 * MOST_STATES),
-        seconds=run.seconds_left,
-        hint=run.order.tolist(),
-        cancel=run.cancel,
-    )
-    run.bound = max(run.bound, found.lower_bound)
-    run.offer(found.order, found.states)
+    _solve(run, 10 * MOST_STATES)
     return run.outcome()
 
 
@@ -132,8 +122,7 @@ def windows(
     cancel: Cancel | None = None,
 ) -> Outcome:
     """Return the best classic order, its windows around the peak searched exactly."""
-    run = _Run(problem, budget, seed, threads, cancel or Cancel())
-    run.bound = max(stop_at, lower_bound(problem))
+    run = _begin(problem, budget, seed, threads, stop_at, cancel)
     classic = best_classic(problem)
     run.offer(classic.order, classic.evaluations)
     if not run.is_over:
@@ -151,7 +140,7 @@ def windows(
 
 @dataclass(slots=True)
 class _Run:
-    """The best order so far, and what is left of the budget."""
+    """The best order so far, the best proven bound, and what is left of the budget."""
 
     problem: OrderProblem
     budget: Budget
@@ -160,7 +149,7 @@ class _Run:
     cancel: Cancel
     started: float = field(default_factory=time.perf_counter)
     order: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    peak_bytes: int = 1 << 62
+    peak_bytes: int = NO_LIMIT  # of `order`, once there is one
     bound: int = 0
     evaluations: int = 0
 
@@ -168,7 +157,7 @@ class _Run:
         """Keep `order` if it is better; count the evaluations that it took."""
         self.evaluations += evaluations
         candidate = np.asarray(order, dtype=np.int64)
-        peak = simulate(self.problem, candidate).peak_bytes
+        peak = peak_of(self.problem, candidate)
         if peak < self.peak_bytes:
             self.order, self.peak_bytes = candidate, peak
 
@@ -180,7 +169,6 @@ class _Run:
             evaluations=self.evaluations,
             seconds=time.perf_counter() - self.started,
             lower_bound=min(self.bound, self.peak_bytes),
-            optimal=self.peak_bytes <= self.bound,
             was_interrupted=self.cancel.is_cancelled,
         )
 
@@ -208,10 +196,26 @@ class _Run:
         )
 
 
+def _begin(
+    problem: OrderProblem,
+    budget: Budget,
+    seed: int,
+    threads: int,
+    stop_at: int,
+    cancel: Cancel | None,
+) -> _Run:
+    run = _Run(problem, budget, seed, threads, cancel or Cancel())  # the clock starts here
+    run.bound = max(stop_at, lower_bound(problem))
+    return run
+
+
 def _prove(run: _Run, states: int) -> None:
-    """Search all orders, as far as the states suffice."""
-    if run.is_over:
-        return
+    """Search all orders, as far as the states suffice, unless the run is over."""
+    if not run.is_over:
+        _solve(run, states)
+
+
+def _solve(run: _Run, states: int) -> None:
     found = solve_exact(
         run.problem,
         max_states=states,

@@ -43,9 +43,13 @@ class Outcome:
     evaluations: int  # plans simulated; 0 for methods that do not count them
     seconds: float  # wall time
     lower_bound: int  # proven: no order has a lower peak
-    optimal: bool  # peak_bytes equals lower_bound
     was_interrupted: bool = False  # Ctrl-C or a cancel object ended it early
     note: str = ""  # what a reader of the result must know, as "too large: hint returned"
+
+    @property
+    def is_optimal(self) -> bool:
+        """Return whether no order has a lower peak: proven."""
+        return self.peak_bytes <= self.lower_bound
 
 
 class OrderMethod(Protocol):

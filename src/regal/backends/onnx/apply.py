@@ -14,7 +14,7 @@ from regal.backends.types import AppliedModel
 from regal.errors import BackendError, PlanError
 from regal.frontends.onnx.dims import set_shape, tensor_type
 from regal.frontends.onnx.external import external_tensors, location_of
-from regal.frontends.onnx.parse import TEXT_SUFFIXES
+from regal.frontends.onnx.parse import is_text
 from regal.frontends.onnx.source import OnnxSource
 from regal.frontends.onnx.tidy import bodies_of
 
@@ -47,6 +47,7 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     fixed = _fix_dimensions(copy, source)
     files = _external_files(copy, source.path)
     notes = list(source.notes)
+    notes.append("runs as planned in regal.onnxruntime.session: the default order ignores the file")
     if fixed:
         notes.append(f"fixed the dimensions of {', '.join(fixed)}")
     if files:
@@ -80,7 +81,7 @@ def encoded(data: bytes, output: Path) -> bytes:
 
     Text for .textproto, .prototxt, .pbtxt and .txtpb, else the binary form as it is.
     """
-    if output.suffix not in TEXT_SUFFIXES:
+    if not is_text(output):
         return data
     return text_format.MessageToString(onnx.ModelProto.FromString(data)).encode()
 

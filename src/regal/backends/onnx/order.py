@@ -6,12 +6,12 @@ core/graph/graph_viewer.cc. Tests compare both with the profile of real runs.
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 from regal.backends.onnx.casts import removed_casts
 from regal.frontends.onnx.kinds import SHAPE_READERS
 from regal.graph.memory import dependencies
+from regal.graph.order import first_order
 from regal.graph.types import ABSENT
 
 if TYPE_CHECKING:
@@ -63,28 +63,12 @@ def executed_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
     That is `order` itself (PRIORITY_BASED), but a Shape or Size node runs as soon as its input
     is there. Moving it forward only ever shortens lives.
     """
-    rank = {op: step for step, op in enumerate(order)}
-    waits = [0] * len(graph.ops)
-    readers: list[list[int]] = [[] for _ in graph.ops]
+    before: list[list[int]] = [[] for _ in graph.ops]
     for writer, reader in dependencies(graph):
-        readers[writer].append(reader)
-        waits[reader] += 1
-
-    def priority(op: int) -> tuple[int, int, int]:
-        first = 0 if graph.ops[op].kind in SHAPE_READERS else 1
-        return (first, rank[op], op)
-
-    ready = [priority(op) for op, count in enumerate(waits) if count == 0]
-    heapq.heapify(ready)
-    executed = []
-    while ready:
-        op = heapq.heappop(ready)[-1]
-        executed.append(op)
-        for reader in readers[op]:
-            waits[reader] -= 1
-            if waits[reader] == 0:
-                heapq.heappush(ready, priority(reader))
-    return tuple(executed)
+        before[reader].append(writer)
+    step_of = {op: step for step, op in enumerate(order)}
+    rank = [(op.kind not in SHAPE_READERS, step_of[i]) for i, op in enumerate(graph.ops)]
+    return tuple(first_order(before, rank))
 
 
 def is_folded(graph: Graph, op: int) -> bool:

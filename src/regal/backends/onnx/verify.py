@@ -34,8 +34,8 @@ def verify(
     seed: int,
     invocations: int = 20,
     timeout_s: float = 60,
-    shapes: Mapping[str, tuple[int, ...]],
-    dims: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> Verification:
     """Return the verdict of ONNX Runtime: bit-equal outputs, the heap of a run, the order.
 
@@ -55,7 +55,7 @@ def verify(
     """
     try:
         old, new = read_model(original), read_model(optimized)
-        inputs = bind(old, shapes, dims).shapes
+        inputs = bind(old, shapes or {}, dims or {}).shapes
     except RegalError as error:
         return Verification(checks=(), skipped=str(error))
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.backends.tflite.offsets import (
-    UNPLANNED,
     arena_offsets,
     operator_orders,
     placed_subgraphs,
@@ -18,6 +17,7 @@ from regal.backends.tflite.rewrite import (
 from regal.backends.types import AppliedModel
 from regal.errors import BackendError
 from regal.frontends.tflite import source_of
+from regal.frontends.tflite.offline import UNPLANNED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

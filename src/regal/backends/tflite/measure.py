@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from regal.backends.tflite.inputs import input_specs
+from regal.child import run_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,28 +77,13 @@ def run_model(
         request = _request(source, runtime, seed, invocations)
         request |= {"model": str(paths["model.tflite"]), "result": str(paths["result"])}
         paths["request"].write_text(json.dumps(request))
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "regal.backends.tflite.runner", str(paths["request"])],
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-            )
-            status, stderr = done.returncode, done.stderr
-        except subprocess.TimeoutExpired as expired:
-            status, stderr = -1, expired.stderr or b""
-        text = stderr.decode("utf-8", "replace")
+        ended = run_module("regal.backends.tflite.runner", [str(paths["request"])], timeout_s)
         if not paths["result"].exists():
-            why = (
-                f"did not finish within {timeout_s:g} s"
-                if status == -1
-                else f"ended with status {status}"
-            )
-            return Run(runtime=runtime, error=f"{why}{_last_words(text)}")
+            return Run(runtime=runtime, error=f"{ended.end}{_last_words(ended.stderr)}")
         result = json.loads(paths["result"].read_text())
     if "error" in result:
-        return Run(runtime=runtime, error=f"{result['error']}{_last_words(text)}")
-    numbers = {f"{what}_bytes": int(size) for what, size in _ALLOCATION.findall(text)}
+        return Run(runtime=runtime, error=f"{result['error']}{_last_words(ended.stderr)}")
+    numbers = {f"{what}_bytes": int(size) for what, size in _ALLOCATION.findall(ended.stderr)}
     if "span_bytes" in result:
         numbers["span_bytes"] = int(result["span_bytes"])
     return Run(

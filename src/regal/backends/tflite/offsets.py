@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from regal.frontends.tflite import source_of
 from regal.frontends.tflite.convert import bodies_with_ops
+from regal.frontends.tflite.offline import UNPLANNED
 from regal.graph.types import COUNTED_ROLES, Role
 from regal.plan.sub_buffers import embedded
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from regal.frontends.tflite.model import TfliteFile
     from regal.graph.types import Graph, LoadedModel
     from regal.plan.types import ModelPlan, Plan
-
-UNPLANNED: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from regal.frontends.tflite.schema import (
     ModelField,
     OperatorField,
 )
+from regal.units import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from regal.frontends.tflite.flatbuffer import Table
     from regal.frontends.tflite.model import FileOperator, TfliteFile
 
+_PLAN_ALIGNMENT = 16  # of Buffer.data, by the schema
 _FRONT_ALIGNMENT = 64  # data in the old part keeps its alignment, up to that of a cache line
-_PLAN_ALIGNMENT = 16
 
 
 def with_operator_orders(file: TfliteFile, orders: Mapping[int, Sequence[int]]) -> bytes:
@@ -148,7 +149,7 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
     name = OFFLINE_PLAN.encode()
     # Positions, front to back. Everything but the plan needs 4-byte alignment.
     vtable_at = 8
-    root_at = _up(vtable_at + 4 + 2 * len(fields), 4)
+    root_at = round_up(vtable_at + 4 + 2 * len(fields), 4)
     root_bytes = 4 + 4 * len(fields)
     metadata_at = root_at + root_bytes
     buffers_at = metadata_at + 4 + 4 * (len(old_metadata) + 1)
@@ -157,12 +158,12 @@ def _front_part(file: TfliteFile, plan: bytes) -> bytes:
     entry_vtable_at = buffers_at + 4 + 4 * (plan_index + 1)
     entry_at = entry_vtable_at + 8
     name_at = entry_at + 12
-    buffer_vtable_at = _up(name_at + 4 + len(name) + 1, 4)
+    buffer_vtable_at = round_up(name_at + 4 + len(name) + 1, 4)
     buffer_at = buffer_vtable_at + 8
     empty_vtable_at = buffer_at + 8
     empty_at = empty_vtable_at + 4
-    plan_at = _up(empty_at + 4 + 4, _PLAN_ALIGNMENT) - 4  # the length comes before the data
-    end = _up(plan_at + 4 + len(plan), _FRONT_ALIGNMENT)
+    plan_at = round_up(empty_at + 4 + 4, _PLAN_ALIGNMENT) - 4  # the length comes before the data
+    end = round_up(plan_at + 4 + len(plan), _FRONT_ALIGNMENT)
 
     out = bytearray(end)
     struct.pack_into("<I4s", out, 0, root_at, FILE_IDENTIFIER)
@@ -233,7 +234,3 @@ def _put_offsets(out: bytearray, at: int, targets: Sequence[int]) -> None:
     for i, target in enumerate(targets):
         slot = at + 4 + 4 * i
         struct.pack_into("<I", out, slot, target - slot)
-
-
-def _up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal.backends.tflite.inputs import InputSpec, values_of
+from regal.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,16 +48,14 @@ def main() -> None:
         result = {"error": " ".join(str(error).split())[:300]}
     except ImportError as error:
         result = {"error": f"not installed: {error.name}"}
-    _write(Path(request["result"]), result)
+    _write(request["result"], result)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
-def _write(path: Path, result: Mapping[str, Any]) -> None:
-    partial = path.with_suffix(".part")
-    partial.write_text(json.dumps(result))
-    partial.replace(path)
+def _write(path: str, result: Mapping[str, Any]) -> None:
+    write_atomically(Path(path), json.dumps(result).encode())
 
 
 def _specs(request: Request) -> list[list[InputSpec]]:
@@ -122,7 +121,7 @@ def _run_litert(request: Request, alive: list[object]) -> dict[str, Any]:
             found += _signature_digests(run, specs, request["seed"], entry, invocation)
         del run
     result = {"digests": digests}
-    _write(Path(request["result"]), result)  # the outputs are safe, whatever follows
+    _write(request["result"], result)  # the outputs are safe, whatever follows
     span = _span(interpreter, request["measured"])
     return {**result, **({"span_bytes": span} if span else {})}
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from regal.frontends.tflite.convert import ALIGNMENT, arena_bytes
+from regal.frontends.tflite.arena import ALIGNMENT, arena_bytes
+from regal.frontends.tflite.offline import UNPLANNED
 from regal.frontends.tflite.scratch import scratch_sizes
 from regal.frontends.tflite.state import resource_states
+from regal.units import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from regal.frontends.tflite import TfliteSource
     from regal.frontends.tflite.model import FileOperator, FileSubgraph
 
-ONLINE: Final = -1
 _NEVER: Final = -1
 # The others that run subgraphs are not walked by TFLM's planner.
 _WALKED: Final = ("IF", "WHILE", "CALL_ONCE")
@@ -36,7 +37,7 @@ class ArenaBuffer:
     bytes: int  # a multiple of 16
     first: int
     last: int
-    offset: int  # planned offline, or ONLINE
+    offset: int  # planned offline, or UNPLANNED
 
 
 def arena_buffers(
@@ -57,16 +58,20 @@ def arena_buffers(
     for index, subgraph in enumerate(source.file.subgraphs):
         handles = resource_states(source.file, index)
         for t, tensor in enumerate(subgraph.tensors):
-            offset = ONLINE if offsets is None else offsets[flat]
+            offset = UNPLANNED if offsets is None else offsets[flat]
             flat += 1
             size = arena_bytes(tensor, source.shapes.of[index][t])
-            is_kept = tensor.is_variable and offset == ONLINE
+            is_kept = tensor.is_variable and offset == UNPLANNED
             if tensor.data_bytes or t in handles or is_kept or not size:
                 continue
             first, last = lives.of.get((index, t), (_NEVER, _NEVER))
             buffers.append(
                 ArenaBuffer(
-                    name=tensor.name, bytes=_up(size), first=first, last=last, offset=offset
+                    name=tensor.name,
+                    bytes=round_up(size, ALIGNMENT),
+                    first=first,
+                    last=last,
+                    offset=offset,
                 )
             )
     for index, subgraph in enumerate(source.file.subgraphs):
@@ -77,10 +82,10 @@ def arena_buffers(
                 buffers.append(
                     ArenaBuffer(
                         name=f"scratch {number} of {op.label} {position}",
-                        bytes=_up(size),
+                        bytes=round_up(size, ALIGNMENT),
                         first=first,
                         last=last,
-                        offset=ONLINE,
+                        offset=UNPLANNED,
                     )
                 )
     return buffers
@@ -94,10 +99,10 @@ def place_like_tflm(buffers: Sequence[ArenaBuffer]) -> list[ArenaBuffer]:
 
     Cost: O(buffers^2).
     """
-    online = [i for i, buffer in enumerate(buffers) if buffer.offset == ONLINE]
+    online = [i for i, buffer in enumerate(buffers) if buffer.offset == UNPLANNED]
     online.reverse()
     online.sort(key=lambda i: -buffers[i].bytes)
-    placed = {i: buffer.offset for i, buffer in enumerate(buffers) if buffer.offset != ONLINE}
+    placed = {i: buffer.offset for i, buffer in enumerate(buffers) if buffer.offset != UNPLANNED}
     for i in online:
         wanted = buffers[i]
         end = 0
@@ -128,10 +133,6 @@ def _scratch_of(source: TfliteSource, index: int, op: FileOperator) -> list[int]
     tensors = source.graphs[index].tensors
     inputs = [None if t < 0 else tensors[t] for t in op.inputs]
     return scratch_sizes(op.kind, inputs, [tensors[t] for t in op.outputs if t >= 0])
-
-
-def _up(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class _Lives:

@@ -21,9 +21,9 @@ def verify(
     original: Path,
     optimized: Path,
     *,
-    seed: int = 0,
+    seed: int,
     invocations: int = 20,
-    timeout_s: float = 60.0,
+    timeout_s: float = 60,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Verification:

@@ -12,6 +12,7 @@ from regal.frontends.onnx.kinds import (
     flops_of,
     numbers_of,
 )
+from regal.frontends.onnx.parse import STANDARD_DOMAINS
 from regal.frontends.onnx.tidy import bodies_of, is_standard
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
 
@@ -131,7 +132,7 @@ def _op(
     )
     return Op(
         name=_unique(node, position, names),
-        kind=node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}",
+        kind=node.op_type if node.domain in STANDARD_DOMAINS else f"{node.domain}::{node.op_type}",
         inputs=inputs + captures,
         outputs=outputs,
         captures=len(captures),
@@ -155,20 +156,16 @@ def _result(
     if not name:
         return ABSENT
     value = draft.table.values[name]
-    if is_standard(node, "Constant") or _is_shape_reader(node):
+    if is_standard(node, "Constant", *SHAPE_READERS):
         return draft.add(name, value, Role.CONSTANT)
     if name in returned:
         # The runtime copies a view that it returns.
         return draft.add(name, value, Role.OUTPUT)
-    is_view = position == 0 and node.op_type in VIEWS and node.domain in ("", "ai.onnx")
+    is_view = position == 0 and is_standard(node, *VIEWS)
     if is_view and inputs and inputs[0] != ABSENT:
         source = draft.tensors[inputs[0]]
         return draft.add(name, value, Role.ACTIVATION, source.storage)
     return draft.add(name, value, Role.ACTIVATION)
-
-
-def _is_shape_reader(node: NodeProto) -> bool:
-    return node.op_type in SHAPE_READERS and node.domain in ("", "ai.onnx")
 
 
 def _in_place(
@@ -179,7 +176,7 @@ def _in_place(
     It needs equal static shapes and element sizes, reads the input once, and spares the
     caller's memory and weights.
     """
-    if node.op_type not in OVERWRITES or node.domain not in ("", "ai.onnx"):
+    if not is_standard(node, *OVERWRITES):
         return ()
     if not inputs or not outputs or ABSENT in (inputs[0], outputs[0]):
         return ()

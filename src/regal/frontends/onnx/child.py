@@ -20,8 +20,9 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+from regal.files import write_atomically
 from regal.frontends.onnx.inputs import ELEMENTS_OF_SEQUENCE, STYLES, values
-from regal.frontends.onnx.runtime import RunRequest, RunResult
+from regal.frontends.onnx.runtime import MOST_MEMORY, RunRequest, RunResult
 from regal.frontends.onnx.session import session_options
 
 if TYPE_CHECKING:
@@ -50,10 +51,9 @@ def main() -> None:
     """Read the request, run it, and write the result."""
     request_path, result_path = sys.argv[1:]
     request = RunRequest(**json.loads(Path(request_path).read_text()))
-    if request.memory_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (request.memory_bytes, request.memory_bytes))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     result = run(request)
-    Path(result_path).write_text(json.dumps(asdict(result)))
+    write_atomically(Path(result_path), json.dumps(asdict(result)).encode())
     # A runtime may crash while it is torn down; its result is safe by now.
     sys.stdout.flush()
     os._exit(0)
@@ -85,9 +85,7 @@ def run(request: RunRequest) -> RunResult:
 
 
 def _session(request: RunRequest) -> ort.InferenceSession:
-    options = session_options(
-        file_order=request.file_order, level=request.level, reuse=request.reuse
-    )
+    options = session_options(file_order=request.file_order, level=request.level)
     if request.profile_prefix:
         options.enable_profiling = True
         options.profile_file_prefix = request.profile_prefix

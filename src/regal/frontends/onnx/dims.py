@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import onnx
 
 from regal.errors import ModelError, UsageError
+from regal.frontends.onnx.tidy import initializer_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
@@ -38,8 +40,7 @@ class Bindings:
 
 def model_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs that the caller must give: those that no initializer fills."""
-    filled = {tensor.name for tensor in model.graph.initializer}
-    filled |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    filled = initializer_names(model.graph)
     return [value for value in model.graph.input if value.name not in filled]
 
 
@@ -55,9 +56,13 @@ def bind(
         UsageError: `shapes` or `dims` name something that the model does not have.
         ModelError: dimensions remain free; the message lists them all.
     """
+    inputs = model_inputs(model)
+    twice = [name for name, count in Counter(value.name for value in inputs).items() if count > 1]
+    if twice:
+        raise ModelError(f"input '{twice[0]}' is listed more than once")
     declared = {
         value.name: _declared(value)
-        for value in model_inputs(model)
+        for value in inputs
         if (tensor := tensor_type(value.type)) is not None and tensor.elem_type
     }
     _require_known("input", shapes, declared)
@@ -78,27 +83,20 @@ def bind(
     missing: list[str] = []
     for name, row in declared.items():
         given = shapes.get(name)
-        if given is None and row is None:
+        if given is not None:
+            fixed[name] = complete[name] = given
+            continue
+        if row is None:
             missing.append(f"{name} (rank unknown)")
             continue
-        kept = given if given is not None else tuple(_size_of(d, sizes) for d in row or ())
-        filled = [
-            1 if size is None and axis == 0 and d is None else size
-            for axis, (size, d) in enumerate(
-                zip(
-                    given or (_size_of(d, everything) for d in row or ()),
-                    row if row is not None else given or (),
-                    strict=True,
-                )
-            )
-        ]
+        fixed[name] = tuple(_size_of(dimension, sizes) for dimension in row)
+        planned = _with_batch(row, everything)
         missing += [
-            f"{name}[{axis}]" + (f" '{row[axis]}'" if row and row[axis] else "")
-            for axis, size in enumerate(filled)
+            f"{name}[{axis}]" + (f" '{row[axis]}'" if row[axis] else "")
+            for axis, size in enumerate(planned)
             if size is None
         ]
-        fixed[name] = kept
-        complete[name] = tuple(size for size in filled if size is not None)
+        complete[name] = tuple(size for size in planned if size is not None)
     if missing:
         one = (
             "1 input dimension is" if len(missing) == 1 else f"{len(missing)} input dimensions are"
@@ -109,6 +107,14 @@ def bind(
     free = [name for name, row in fixed.items() if None in row]
     notes = (f"planned for batch size 1 of {', '.join(free)}",) if free else ()
     return Bindings(names=everything, shapes=complete, fixed=fixed, notes=notes)
+
+
+def _with_batch(row: tuple[Dimension, ...], names: Mapping[str, int]) -> list[int | None]:
+    """Return the sizes of a row; a first dimension without a name is a batch of 1."""
+    sizes = [_size_of(dimension, names) for dimension in row]
+    if row and row[0] is None:
+        sizes[0] = 1
+    return sizes
 
 
 def tensor_type(value: TypeProto) -> TypeProto.Tensor | None:
@@ -133,6 +139,17 @@ def set_shape(shape: TensorShapeProto, sizes: tuple[int | None, ...]) -> None:
 def bound_size(dimension: TensorShapeProto.Dimension, names: Mapping[str, int]) -> int | None:
     """Return the size of a dimension, if it is a number or a name with one."""
     return _size_of(_dimension(dimension), names)
+
+
+def bound_copy(model: ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> ModelProto:
+    """Return a copy of `model` whose inputs have exactly these shapes."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for value in copy.graph.input:
+        tensor = tensor_type(value.type)
+        if tensor is not None and value.name in shapes:
+            set_shape(tensor.shape, shapes[value.name])
+    return copy
 
 
 def _declared(value: ValueInfoProto) -> tuple[Dimension, ...] | None:
@@ -192,8 +209,12 @@ def _learn(
             )
 
 
-def _require_known(what: str, given: Mapping[str, object], known: object) -> None:
-    names = list(known) if isinstance(known, (list, dict)) else []
+def _require_known(
+    what: str,
+    given: Mapping[str, int] | Mapping[str, tuple[int, ...]],
+    known: Iterable[str],
+) -> None:
+    names = list(known)
     for name, value in given.items():
         if name not in names:
             listed = ", ".join(names[:20]) or "none"
@@ -201,14 +222,3 @@ def _require_known(what: str, given: Mapping[str, object], known: object) -> Non
         for size in value if isinstance(value, tuple) else (value,):
             if not isinstance(size, int) or not 0 <= size <= LARGEST_DIMENSION:
                 raise UsageError(f"{what} '{name}': {size} is no size of a dimension")
-
-
-def bound_copy(model: ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> ModelProto:
-    """Return a copy of `model` whose inputs have exactly these shapes."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    for value in copy.graph.input:
-        tensor = tensor_type(value.type)
-        if tensor is not None and value.name in shapes:
-            set_shape(tensor.shape, shapes[value.name])
-    return copy

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import onnx
 
+from regal.units import packed_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -115,7 +117,7 @@ def bits_of(kind: int) -> int:
 
 def tensor_bytes(kind: int, shape: Sequence[int]) -> int:
     """Return the bytes of a tensor; two 4-bit values share a byte."""
-    return -(-prod(shape) * bits_of(kind) // 8)
+    return packed_bytes(prod(shape), bits_of(kind))
 
 
 def numbers_of(node: NodeProto) -> dict[str, AttributeValue]:

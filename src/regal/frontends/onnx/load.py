@@ -8,7 +8,6 @@ from regal.errors import ModelError
 from regal.frontends.onnx.build import build_graph
 from regal.frontends.onnx.dims import bind
 from regal.frontends.onnx.external import require_external_data
-from regal.frontends.onnx.optimize import optimized_model
 from regal.frontends.onnx.parse import read_model
 from regal.frontends.onnx.sizes import complete_tables
 from regal.frontends.onnx.source import OnnxSource
@@ -20,22 +19,15 @@ from regal.graph.types import LoadedModel
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from typing import Literal
 
 
-def load(
-    path: Path,
-    shapes: Mapping[str, tuple[int, ...]],
-    dims: Mapping[str, int],
-    ort_level: Literal["none", "basic", "extended"] = "none",
-) -> LoadedModel:
+def load(path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]) -> LoadedModel:
     """Return the model in the ONNX file `path`.
 
     Args:
         path: binary, or text if it ends in .textproto, .prototxt, .pbtxt or .txtpb.
         shapes: input -> all its dimensions.
         dims: name of a dimension -> its size. A free first dimension is a batch of 1.
-        ort_level: optimize with ONNX Runtime before planning; "none" plans the file itself.
 
     Raises:
         ModelError: the file is broken, or its dimensions are not all known.
@@ -44,22 +36,18 @@ def load(
     Cost: a few passes over the nodes. Where shapes depend on data, one run of the model.
     """
     try:
-        return _load(path, shapes, dims, ort_level)
+        return _load(path, shapes, dims)
     except RecursionError as error:
         raise ModelError(f"'{path}' is nested too deep") from error
 
 
 def _load(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], ort_level: str
+    path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]
 ) -> LoadedModel:
     model = read_model(path)
     require_text_names(model)
     require_external_data(model, path)
     bindings = bind(model, shapes, dims)
-    notes = list(bindings.notes)
-    if ort_level != "none":
-        model = optimized_model(model, path, bindings, ort_level)
-        notes.append(f"optimized by ONNX Runtime first, level {ort_level}")
     model, changes = tidy(model)
     tables, guesses = complete_tables(model, path, bindings)
     source = OnnxSource(
@@ -67,7 +55,7 @@ def _load(
         path=path,
         fixed=bindings.fixed,
         shapes=bindings.shapes,
-        notes=(*notes, *changes, *guesses),
+        notes=(*bindings.notes, *changes, *guesses),
     )
     graph = build_graph(model, tables)
     return require_valid_model(LoadedModel(framework="onnx", entries=(graph,), source=source))

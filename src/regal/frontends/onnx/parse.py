@@ -20,6 +20,11 @@ LONGEST_FILE = (1 << 31) - 1
 STANDARD_DOMAINS = ("", "ai.onnx")
 
 
+def is_text(path: Path) -> bool:
+    """Return whether the name of a model file says that it is text."""
+    return path.suffix.lower() in TEXT_SUFFIXES
+
+
 def read_model(path: Path) -> onnx.ModelProto:
     """Return the model in the file `path`: binary, or text if its suffix says so.
 
@@ -35,7 +40,7 @@ def read_model(path: Path) -> onnx.ModelProto:
         data = path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read '{path}': {error.strerror or error}") from error
-    model = _parse_text(path, data) if path.suffix in TEXT_SUFFIXES else _parse(path, data)
+    model = _parse_text(path, data) if is_text(path) else _parse(path, data)
     _require_graph(path, model)
     _require_versions(path, model)
     return model

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import regal
+from regal.child import run_module
 
 # A run may not take more memory than a machine of this kind has; the address space also
 # holds what is only reserved.
@@ -27,14 +24,12 @@ class RunRequest:
     external_folder: str = ""  # where external data lies, if not beside the model
     file_order: bool = True
     level: str = "none"
-    reuse: bool = False
     shapes: dict[str, list[int]] = field(default_factory=dict)  # of inputs
     seed: int = 0
     invocations: int = 1
     style: str = ""  # of the inputs; "" tries all
     profile_prefix: str = ""
     optimized: str = ""  # save the optimized model here
-    memory_bytes: int = MOST_MEMORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +55,16 @@ def run_in_child(request: RunRequest, timeout_s: float, *, measure: bool = False
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         request_path, result_path = Path(folder, "request.json"), Path(folder, "result.json")
         request_path.write_text(json.dumps(asdict(request)))
-        # -P: no module from the folder that the user happens to be in.
-        command = [sys.executable, "-P", "-m", "regal.frontends.onnx.child"]
-        try:
-            done = subprocess.run(
-                [*command, str(request_path), str(result_path)],
-                env=_environment(measure=measure),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return RunResult(reason=f"ONNX Runtime did not finish within {timeout_s:g} s")
+        ended = run_module(
+            "regal.frontends.onnx.child",
+            [str(request_path), str(result_path)],
+            timeout_s,
+            preload=meter_path() if measure else None,
+        )
         if result_path.exists():
             return RunResult(**json.loads(result_path.read_text()))
-        return RunResult(reason=f"ONNX Runtime {_death(done.returncode, done.stderr)}")
+    last = ended.stderr.strip().splitlines()[-1:] if ended.end.startswith("ended") else []
+    return RunResult(reason=": ".join([f"ONNX Runtime {ended.end}", *(s[:200] for s in last)]))
 
 
 def meter_path() -> Path | None:
@@ -85,19 +73,3 @@ def meter_path() -> Path | None:
         if (path := Path(folder, METER)).exists():
             return path
     return None
-
-
-def _environment(*, measure: bool) -> dict[str, str]:
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    meter = meter_path()
-    if measure and meter is not None:
-        environment["LD_PRELOAD"] = str(meter)
-    return environment
-
-
-def _death(code: int, errors: bytes) -> str:
-    if code < 0:
-        return f"crashed with {signal.Signals(-code).name}"
-    lines = errors.decode(errors="replace").strip().splitlines()
-    return f"ended with code {code}: {lines[-1][:200] if lines else 'no message'}"

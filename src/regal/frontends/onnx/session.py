@@ -9,19 +9,18 @@ if TYPE_CHECKING:
 
 
 def session_options(
-    *, file_order: bool = True, level: str = "none", threads: int = 1, reuse: bool = False
+    *, file_order: bool = True, level: str = "none", threads: int = 1
 ) -> SessionOptions:
     """Return options under which memory is what the plan says, and not more.
 
     Arena and memory pattern are off: they hold bytes that no tensor needs. So is the reuse
     of dead buffers, which keeps a buffer between its two tensors. Optimizations would change
-    the graph that was planned: optimize first, plan then (`ort_level` of the frontend).
+    the graph that was planned: optimize first, plan then (`ort_level` of `regal.optimize`).
 
     Args:
         file_order: run nodes as listed; otherwise in ONNX Runtime's default order.
-        level: "none", "basic", "extended" or "all": graph optimizations.
+        level: "none", "basic" or "extended": graph optimizations.
         threads: within an operator; operators run one at a time.
-        reuse: let a tensor take the buffer of a dead one of the same shape.
     """
     import onnxruntime as ort
 
@@ -30,7 +29,6 @@ def session_options(
         "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
         "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
         "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-        "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
     }[level]
     if file_order:
         options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
@@ -39,7 +37,7 @@ def session_options(
     options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
-    options.enable_mem_reuse = reuse
+    options.enable_mem_reuse = False
     # Or else every reader of a DequantizeLinear gets a copy of it, which runs when it likes.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
     options.log_severity_level = 4

@@ -10,6 +10,7 @@ import onnx
 import onnx.shape_inference
 
 from regal.frontends.onnx.dims import MOST_DIMENSIONS, Bindings, bound_size, set_shape, tensor_type
+from regal.frontends.onnx.parse import STANDARD_DOMAINS
 from regal.frontends.onnx.tidy import bodies_of, graphs_in, is_standard
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _light_copy(
     # A domain without a version would end the inference of the whole graph.
     imported = {entry.domain for entry in model.opset_import}
     used = {node.domain for graph in graphs_in(light.graph) for node in graph.node}
-    for domain in sorted(used - imported - {"", "ai.onnx"}):
+    for domain in sorted(used - imported - set(STANDARD_DOMAINS)):
         light.opset_import.add(domain=domain, version=1)
     for value in light.graph.input:
         tensor = tensor_type(value.type)
@@ -162,7 +163,7 @@ def _is_long_constant(node: NodeProto) -> bool:
 
 def _has_long_attribute(node: NodeProto) -> bool:
     """Return whether a standard node carries more numbers than any shape needs."""
-    return node.domain in ("", "ai.onnx") and any(
+    return node.domain in STANDARD_DOMAINS and any(
         len(attribute.ints) > MOST_ATTRIBUTE_NUMBERS for attribute in node.attribute
     )
 

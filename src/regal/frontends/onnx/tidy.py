@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING
 
 import onnx
@@ -10,6 +9,8 @@ import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from regal.errors import ModelError
+from regal.frontends.onnx.parse import STANDARD_DOMAINS
+from regal.graph.order import first_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,9 +34,16 @@ def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
-def is_standard(node: NodeProto, kind: str) -> bool:
-    """Return whether `node` is the operator `kind` of ONNX itself."""
-    return node.op_type == kind and node.domain in ("", "ai.onnx")
+def is_standard(node: NodeProto, *kinds: str) -> bool:
+    """Return whether `node` is one of these operators of ONNX itself."""
+    return node.op_type in kinds and node.domain in STANDARD_DOMAINS
+
+
+def initializer_names(graph: GraphProto) -> set[str]:
+    """Return the values that a graph fills itself."""
+    return {tensor.name for tensor in graph.initializer} | {
+        tensor.values.name for tensor in graph.sparse_initializer
+    }
 
 
 def label(node: NodeProto, position: int) -> str:
@@ -62,7 +70,7 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
         (node.domain, node.op_type)
         for graph in graphs_in(model.graph)
         for node in graph.node
-        if any(is_standard(node, kind) for kind in KERNELLESS)
+        if is_standard(node, *KERNELLESS)
     }
     if kernelless:
         model = _inlined(model, sorted(kernelless))
@@ -71,7 +79,7 @@ def tidy(model: ModelProto) -> tuple[ModelProto, list[str]]:
     dropped = sum(_drop_overridden(graph) for graph in graphs_in(model.graph))
     if dropped:
         notes.append(f"left out {dropped} Constant nodes that later ones redefine")
-    moved = _sort_graph(model.graph, [_initializer_names(model.graph)], 0)
+    moved = _sort_graph(model.graph, [initializer_names(model.graph)], 0)
     if moved:
         notes.append(f"moved {moved} nodes behind the nodes that they read from")
     return model, notes
@@ -119,7 +127,7 @@ def names_read(node: NodeProto) -> set[str]:
 
 def free_names(graph: GraphProto) -> set[str]:
     """Return the values that a body takes from the graphs around it."""
-    defined = _initializer_names(graph) | {value.name for value in graph.input}
+    defined = initializer_names(graph) | {value.name for value in graph.input}
     read = {value.name for value in graph.output}
     for node in graph.node:
         read |= names_read(node)
@@ -127,18 +135,12 @@ def free_names(graph: GraphProto) -> set[str]:
     return read - defined - {""}
 
 
-def _initializer_names(graph: GraphProto) -> set[str]:
-    return {tensor.name for tensor in graph.initializer} | {
-        tensor.values.name for tensor in graph.sparse_initializer
-    }
-
-
 def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     """Sort the nodes of `graph` and its bodies in place; return how many nodes moved."""
     if level > MOST_BODY_LEVELS:
         raise ModelError(f"graph '{graph.name}': bodies nested deeper than {MOST_BODY_LEVELS}")
     writer: dict[str, int] = {}
-    given = _initializer_names(graph) | {value.name for value in graph.input}
+    given = initializer_names(graph) | {value.name for value in graph.input}
     for position, node in enumerate(graph.node):
         for name in node.output:
             if name and (name in writer or name in given):
@@ -163,7 +165,7 @@ def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     )
     before = [sorted({writer[name] for name in names if name in writer}) for names in reads]
     if any(p >= position for position, earlier in enumerate(before) for p in earlier):
-        order = _first_order(graph, before)
+        order = _sorted_nodes(graph, before)
         nodes = [graph.node[i] for i in order]
         copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del graph.node[:]
@@ -172,24 +174,11 @@ def _sort_graph(graph: GraphProto, outer: list[set[str]], level: int) -> int:
     return moved
 
 
-def _first_order(graph: GraphProto, before: Sequence[Sequence[int]]) -> list[int]:
+def _sorted_nodes(graph: GraphProto, before: Sequence[Sequence[int]]) -> list[int]:
     """Return the legal order that takes the first node of the file whenever it can."""
-    waits = [len(earlier) for earlier in before]
-    readers: list[list[int]] = [[] for _ in before]
-    for position, earlier in enumerate(before):
-        for writer in earlier:
-            readers[writer].append(position)
-    ready = [position for position, count in enumerate(waits) if count == 0]
-    order = []
-    while ready:
-        position = heapq.heappop(ready)
-        order.append(position)
-        for reader in readers[position]:
-            waits[reader] -= 1
-            if waits[reader] == 0:
-                heapq.heappush(ready, reader)
+    order = first_order(before)
     if len(order) < len(before):
-        guilty = next(i for i, count in enumerate(waits) if count)
+        guilty = min(set(range(len(before))) - set(order))
         raise ModelError(
             f"node {label(graph.node[guilty], guilty)} waits for its own result: a cycle"
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from regal.errors import ModelError
+from regal.frontends.tflite.arena import ALIGNMENT, arena_bytes, elements_of
 from regal.frontends.tflite.in_place import in_place_pairs
 from regal.frontends.tflite.offline import kept_aliases
 from regal.frontends.tflite.schema import CUSTOM
@@ -14,6 +15,7 @@ from regal.frontends.tflite.state import control_inputs_of, resource_states
 from regal.frontends.tflite.sub_buffers import sub_buffers_of
 from regal.frontends.tflite.work import flops_of
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
+from regal.units import packed_bytes, round_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from regal.frontends.tflite.shapes import BoundShapes
     from regal.graph.types import SubBuffer
 
-ALIGNMENT: Final = 16  # MicroArenaBufferAlignment() in micro_arena_constants.h
 _MOST_DIMENSIONS: Final = 64
 _MOST_BODY_LEVELS: Final = 64
 # Bodies called from several places count once per call; this bounds what a file can unfold to.
@@ -101,10 +102,10 @@ class _Converter:
         tensors = self._tensors(index)
         order = control_inputs_of(self._file, index)
         aliases = kept_aliases(self._file, index)
-        for op_before, extra in zip(range(len(order)), aliases.control_inputs, strict=False):
-            order[op_before] = tuple(sorted({*order[op_before], *extra}))
+        for op, earlier in enumerate(aliases.control_inputs):
+            order[op] = tuple(sorted({*order[op], *earlier}))
         for tensor, (storage, offset) in aliases.storage.items():
-            tensors[tensor] = _moved(tensors[tensor], storage, offset)
+            tensors[tensor] = replace(tensors[tensor], storage=storage, storage_offset=offset)
         names = _op_names(subgraph)
         parts = sub_buffers_of(self._file, subgraph, tensors)
         ops = tuple(
@@ -151,7 +152,7 @@ class _Converter:
             if body not in self._idle_bytes:
                 tensors, graph = self._tensors(body), self._file.subgraphs[body]
                 used = {*graph.inputs, *graph.outputs}
-                self._idle_bytes[body] = sum(_up(tensors[t].bytes) for t in used)
+                self._idle_bytes[body] = sum(round_up(tensors[t].bytes, ALIGNMENT) for t in used)
         return max((self._idle_bytes[body] for body in idle), default=0)
 
     def _tensors(self, index: int) -> list[Tensor]:
@@ -224,10 +225,6 @@ class _Converter:
         return sizes
 
 
-def _up(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
 def _writers(subgraph: FileSubgraph) -> dict[int, int]:
     written: dict[int, int] = {}
     for position, op in enumerate(subgraph.operators):
@@ -252,29 +249,9 @@ def _scratch_inputs(subgraph: FileSubgraph) -> set[int]:
     return custom - builtin
 
 
-def _elements(tensor: FileTensor, shape: Sequence[int]) -> int:
-    if any(size < 0 for size in shape):
-        raise ModelError(
-            f"tensor '{tensor.name}' has the open shape {list(shape)} - bind it with --shape"
-        )
-    return prod(shape)
-
-
-def arena_bytes(tensor: FileTensor, shape: Sequence[int]) -> int:
-    """Return the bytes that TFLM places for a tensor without data (memory_helpers.cc).
-
-    Strings and variants live on the heap of LiteRT; TFLM does not know them. An int4
-    activation takes a byte per element in TFLM. Types TFLM lacks are packed as in LiteRT.
-    """
-    if tensor.type.bits == 0:
-        return 0
-    bits = 8 if tensor.type.name == "int4" else tensor.type.bits
-    return -(-_elements(tensor, shape) * bits // 8)
-
-
 def _constant_bytes(tensor: FileTensor, shape: Sequence[int]) -> int:
     if tensor.type.bits and not tensor.is_sparse and min(shape, default=0) >= 0:
-        needed = -(-_elements(tensor, shape) * tensor.type.bits // 8)
+        needed = packed_bytes(elements_of(tensor, shape), tensor.type.bits)
         if tensor.data_bytes < needed and tensor.buffer:
             raise ModelError(
                 f"tensor '{tensor.name}' of shape {list(shape)} needs {needed} bytes of data;"
@@ -302,15 +279,3 @@ def _op_names(subgraph: FileSubgraph) -> list[str]:
         own = f"{i}:{op.label}"
         names.append(name if name and counts[name] == 1 and own not in counts else own)
     return names
-
-
-def _moved(tensor: Tensor, storage: int, offset: int) -> Tensor:
-    return Tensor(
-        name=tensor.name,
-        shape=tensor.shape,
-        dtype=tensor.dtype,
-        bytes=tensor.bytes,
-        role=tensor.role,
-        storage=storage,
-        storage_offset=offset,
-    )

@@ -48,19 +48,19 @@ class Reader:
     def table_at(self, position: int) -> Table:
         """Return the table that begins at `position`."""
         self.visit(1)
-        vtable = position - _I32.unpack_from(self.data, self._inside(position, 4))[0]
+        vtable = position - _I32.unpack_from(self.data, self.inside(position, 4))[0]
         if vtable < 0:
             raise self.broken(f"the table at byte {position} has its vtable at byte {vtable}")
-        size = _U16.unpack_from(self.data, self._inside(vtable, 4))[0]
-        self._inside(vtable, size)
+        size = _U16.unpack_from(self.data, self.inside(vtable, 4))[0]
+        self.inside(vtable, size)
         table_size = _U16.unpack_from(self.data, vtable + 2)[0]
-        self._inside(position, table_size)
+        self.inside(position, table_size)
         return Table(self, position, vtable, size, table_size)
 
     def vector_at(self, position: int, element_bytes: int) -> tuple[int, int]:
         """Return first byte and element count of the vector that begins at `position`."""
         count = self.u32(position)
-        self._inside(position + 4, count * element_bytes)
+        self.inside(position + 4, count * element_bytes)
         return position + 4, count
 
     def text_at(self, position: int) -> str:
@@ -77,7 +77,7 @@ class Reader:
 
     def u32(self, position: int) -> int:
         """Return the unsigned 32-bit number at `position`."""
-        return int(_U32.unpack_from(self.data, self._inside(position, 4))[0])
+        return int(_U32.unpack_from(self.data, self.inside(position, 4))[0])
 
     def visit(self, count: int) -> None:
         """Charge `count` things to the limit on visits."""
@@ -92,7 +92,8 @@ class Reader:
             " the file is truncated or corrupt"
         )
 
-    def _inside(self, position: int, size: int) -> int:
+    def inside(self, position: int, size: int) -> int:
+        """Return `position` if the file has `size` bytes there."""
         if position < 0 or position + size > len(self.data):
             raise self.broken(f"it needs bytes [{position}, {position + size})")
         return position
@@ -140,7 +141,7 @@ class Table:
         slot = self.slot(field)
         if not slot:
             return 0
-        start = self.reader._inside(slot, 8)
+        start = self.reader.inside(slot, 8)
         return int(_U64.unpack_from(self.reader.data, start)[0])
 
     def text(self, field: int) -> str:

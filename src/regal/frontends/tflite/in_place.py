@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # RESHAPE returns at once on equal pointers (reshape.cc); the other two copy whole elements
 # in order (squeeze.cc, expand_dims.cc).
-_COPIES: Final = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+COPIES: Final = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 
 # One loop `output[i] = f(input[i])`, or a table look-up. QUANTIZE, DEQUANTIZE and CAST
 # qualify only when elements keep their size: see below.
@@ -80,7 +80,7 @@ def in_place_pairs(
     """
     if len(outputs) != 1 or outputs[0].bytes == 0:
         return ()
-    if kind in _COPIES or kind in _UNARY:
+    if kind in COPIES or kind in _UNARY:
         positions: Sequence[int] = (0,)
     elif kind in _BINARY:
         positions = (0, 1)
@@ -89,7 +89,7 @@ def in_place_pairs(
     return tuple(
         (position, 0)
         for position in positions
-        if position < len(inputs) and _fits(inputs[position], outputs[0], kind in _COPIES)
+        if position < len(inputs) and _fits(inputs[position], outputs[0], kind in COPIES)
     )
 
 

@@ -14,6 +14,7 @@ from regal.frontends.tflite.schema import (
     DATA_TYPES,
     FILE_IDENTIFIER,
     OPTIONS_2_FIELD,
+    OPTIONS_FIELD,
     BufferField,
     DataType,
     ModelField,
@@ -287,7 +288,7 @@ def _operator(
 def _bodies(
     table: Table, kind: str, what: str, n_subgraphs: int
 ) -> tuple[tuple[int, ...], Table | None]:
-    options_field, fields = BODY_FIELDS.get(kind, (4, ()))
+    options_field, fields = BODY_FIELDS.get(kind, (OPTIONS_FIELD, ()))
     if kind == "STABLEHLO_CASE":
         options_field = OPTIONS_2_FIELD
     options = table.table(options_field)

@@ -86,21 +86,19 @@ BUILTIN_CODES: Final = {name: code for code, name in enumerate(BUILTIN_NAMES)}
 
 # Which fields of an op's options name a subgraph that the op runs, in the order of running.
 # The second number is the slot of those options in the Operator table.
-_OPTIONS, _OPTIONS_2 = 4, 12
+OPTIONS_FIELD, OPTIONS_2_FIELD = 4, 12
 BODY_FIELDS: Final = {
-    "IF": (_OPTIONS, (0, 1)),
-    "WHILE": (_OPTIONS, (0, 1)),
-    "CALL": (_OPTIONS, (0,)),
-    "CALL_ONCE": (_OPTIONS, (0,)),
-    "STABLEHLO_WHILE": (_OPTIONS_2, (0, 1)),
-    "STABLEHLO_COMPOSITE": (_OPTIONS_2, (1,)),
-    "STABLEHLO_REDUCE": (_OPTIONS_2, (1,)),
-    "STABLEHLO_REDUCE_WINDOW": (_OPTIONS_2, (5,)),
-    "STABLEHLO_SORT": (_OPTIONS_2, (2,)),
-    "STABLEHLO_SCATTER": (_OPTIONS_2, (6,)),
+    "IF": (OPTIONS_FIELD, (0, 1)),
+    "WHILE": (OPTIONS_FIELD, (0, 1)),
+    "CALL": (OPTIONS_FIELD, (0,)),
+    "CALL_ONCE": (OPTIONS_FIELD, (0,)),
+    "STABLEHLO_WHILE": (OPTIONS_2_FIELD, (0, 1)),
+    "STABLEHLO_COMPOSITE": (OPTIONS_2_FIELD, (1,)),
+    "STABLEHLO_REDUCE": (OPTIONS_2_FIELD, (1,)),
+    "STABLEHLO_REDUCE_WINDOW": (OPTIONS_2_FIELD, (5,)),
+    "STABLEHLO_SORT": (OPTIONS_2_FIELD, (2,)),
+    "STABLEHLO_SCATTER": (OPTIONS_2_FIELD, (6,)),
 }
-OPTIONS_FIELD: Final = _OPTIONS
-OPTIONS_2_FIELD: Final = _OPTIONS_2
 
 
 def builtin_name(code: int) -> str:

@@ -14,6 +14,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from regal.frontends.tflite.arena import ALIGNMENT
+from regal.units import round_up
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,13 +25,12 @@ if TYPE_CHECKING:
 _INT: Final = 4  # bytes of int, int32_t and float
 _POINTER: Final = 8  # on a 64-bit host; 4 on most microcontrollers
 _QUANTIZED: Final = ("int8", "int16")
-_ALIGNMENT: Final = 16
 
 
 def scratch_bytes(kind: str, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> int:
     """Return the bytes of all scratch buffers of an op, each rounded up to 16."""
     sizes = scratch_sizes(kind, inputs, outputs)
-    return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
+    return sum(round_up(size, ALIGNMENT) for size in sizes)
 
 
 def scratch_sizes(

@@ -7,11 +7,10 @@ sizes that the file does not state, and inputs that the user resizes, need more.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from regal.child import run_module
 from regal.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -116,22 +115,11 @@ def _inferred_shapes(
     if any(op.bodies for op in file.subgraphs[0].operators):
         raise ModelError(f"{reason}: shapes inside of control flow cannot be inferred")
     request = json.dumps({"path": str(path), "shapes": {k: list(v) for k, v in resized.items()}})
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "regal.frontends.tflite.infer"],
-            input=request.encode(),
-            capture_output=True,
-            timeout=_SECONDS_TO_INFER,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ModelError(
-            f"{reason}: LiteRT did not infer shapes within {_SECONDS_TO_INFER:.0f} s"
-        ) from None
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    ended = run_module("regal.frontends.tflite.infer", [], _SECONDS_TO_INFER, stdin=request)
+    lines = ended.stdout.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     if "shapes" not in answer:
-        cause = answer.get("error") or f"it ended with status {done.returncode}"
+        cause = answer.get("error") or f"it {ended.end}"
         raise ModelError(f"{reason}: LiteRT cannot infer shapes: {cause}")
     found = {int(index): tuple(shape) for index, shape in answer["shapes"].items()}
     return tuple(found.get(i, t.shape) for i, t in enumerate(file.subgraphs[0].tensors))

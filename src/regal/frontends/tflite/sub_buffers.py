@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import struct
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from regal.frontends.tflite.in_place import COPIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from regal.frontends.tflite.model import FileOperator, FileSubgraph, TfliteFile
     from regal.graph.types import SubBuffer, Tensor
-
-_COPIES: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 
 def sub_buffers_of(
@@ -45,7 +45,7 @@ def sub_buffers_of(
 
 
 def _is_copy(op: FileOperator, tensors: Sequence[Tensor]) -> bool:
-    if op.kind not in _COPIES or len(op.outputs) != 1 or not op.inputs:
+    if op.kind not in COPIES or len(op.outputs) != 1 or not op.inputs:
         return False
     a, b = op.inputs[0], op.outputs[0]
     return a >= 0 and b >= 0 and tensors[a].bytes == tensors[b].bytes

@@ -1,0 +1,75 @@
+"""Run a module of this package in a process of its own: what runs there may crash or never end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRun:
+    """How a child process ended, and what it said."""
+
+    end: str  # "" if it ended well, else in words
+    stdout: str
+    stderr: str
+
+
+def run_module(
+    module: str,
+    arguments: Sequence[str],
+    timeout_s: float,
+    *,
+    stdin: str = "",
+    preload: Path | None = None,
+) -> ChildRun:
+    """Return what became of `python -m module`; crashes and time-outs are results.
+
+    Args:
+        module: its full name; it is found as this process would find it.
+        arguments: on its command line.
+        timeout_s: wall time after which it is killed.
+        stdin: what it can read.
+        preload: a shared library to load before all others.
+    """
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    if preload is not None:
+        environment["LD_PRELOAD"] = str(preload)
+    try:
+        done = subprocess.run(
+            # -P: no module from the folder that the user happens to be in.
+            [sys.executable, "-P", "-m", module, *arguments],
+            env=environment,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as expired:
+        return ChildRun(
+            end=f"did not finish within {timeout_s:g} s",
+            stdout=_text(expired.stdout),
+            stderr=_text(expired.stderr),
+        )
+    end = _end_of(done.returncode)
+    return ChildRun(end=end, stdout=_text(done.stdout), stderr=_text(done.stderr))
+
+
+def _end_of(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}" if status else ""
+    known = {int(number): number.name for number in signal.Signals}
+    return f"crashed with {known.get(-status, f'signal {-status}')}"
+
+
+def _text(output: bytes | None) -> str:
+    return (output or b"").decode(errors="replace")
