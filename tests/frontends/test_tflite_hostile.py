@@ -15,7 +15,7 @@ from regal.frontends.tflite import load
 from regal.frontends.tflite.flatbuffer import Reader
 from regal.frontends.tflite.model import parse_tflite
 from tests.frontends.tflite_models import all_models, chain
-from tests.frontends.tflite_writer import M, write_tflite
+from tests.frontends.tflite_writer import G, M, O, T, write_tflite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,3 +161,13 @@ def test_two_subgraphs_with_one_list_of_operators_are_refused(tmp_path: Path) ->
 def test_a_name_that_is_not_text_is_still_readable(tmp_path: Path) -> None:
     data = write_tflite(chain()).replace(b"main", b"m\xff\xfen")
     assert refused(tmp_path / "m.tflite", data) is None
+
+
+def test_an_op_that_lacks_inputs_offers_no_parts(tmp_path: Path) -> None:
+    for kind in ("SPLIT", "SPLIT_V", "SLICE", "STRIDED_SLICE", "CONCATENATION", "PACK", "UNPACK"):
+        ops = [O(kind=kind, inputs=("x",), outputs=("y",))]
+        tensors = [T(name="x", shape=(1, 4)), T(name="y", shape=(1, 4))]
+        body = G(tensors=tensors, ops=ops, inputs=("x",), outputs=("y",))
+        path = tmp_path / f"{kind}.tflite"
+        path.write_bytes(write_tflite(M(subgraphs=[body])))
+        assert load(path, {}, {}).graph.ops[0].kind == kind

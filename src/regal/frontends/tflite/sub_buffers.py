@@ -63,7 +63,7 @@ def _parts(
             return _side_by_side(op.inputs, op.outputs[0], _axis(op), tensors)
         case "UNPACK":
             return _side_by_side(op.outputs, op.inputs[0], _axis(op), tensors)
-        case "SPLIT" | "SPLIT_V":
+        case "SPLIT" | "SPLIT_V" if len(op.inputs) > 1:
             whole = op.inputs[1] if op.kind == "SPLIT" else op.inputs[0]
             axis = _constants(file, subgraph, op.inputs[0 if op.kind == "SPLIT" else -1])
             if len(axis) != 1:
