@@ -48,6 +48,8 @@ def optimize(
     dims: Mapping[str, int] | None = None,
     capacity: int | None = None,
     ort_level: str = "none",
+    in_place: bool = True,
+    sub_buffers: bool = True,
     verify: bool = True,
     force: bool = False,
 ) -> Result:
@@ -65,6 +67,8 @@ def optimize(
         dims: symbolic dimension -> size.
         capacity: arena bytes that must not be exceeded; see `Result.fits`.
         ort_level: "basic" or "extended": ONNX Runtime optimizes an ONNX model first.
+        in_place: ops may write over an input that dies; off for kernels that do not survive it.
+        sub_buffers: parts of concatenations and slices may lie inside the whole; likewise.
         verify: run both models in the real runtime, in child processes.
         force: replace `out` if it exists.
 
@@ -85,6 +89,8 @@ def optimize(
         dims=dims or {},
         capacity=capacity,
         ort_level=ort_level,
+        in_place=in_place,
+        sub_buffers=sub_buffers,
         verify=verify,
         force=force,
     )

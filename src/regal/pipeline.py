@@ -13,6 +13,7 @@ from regal.errors import UsageError
 from regal.files import require_writable, write_all
 from regal.frontends import load, require_ending
 from regal.graph.file import model_hash
+from regal.graph.restrict import restricted
 from regal.onnxruntime import optimized_bytes
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
@@ -44,6 +45,8 @@ class Options:
     dims: Mapping[str, int] = field(default_factory=dict)
     capacity: int | None = None
     ort_level: str = "none"  # "basic", "extended": ONNX Runtime optimizes the model first
+    in_place: bool = True  # may ops write over an input that dies?
+    sub_buffers: bool = True  # may parts of concatenations and slices lie inside the whole?
     verify: bool = True
     force: bool = False
 
@@ -102,7 +105,10 @@ def search(model: LoadedModel, options: Options) -> ModelPlan:
     meter = Meter(evaluations=options.evaluations, seconds=seconds)
     runtime_order = backend_of(model.framework).default_order(model)
     plans = plan_model(
-        model.entries,
+        [
+            restricted(graph, in_place=options.in_place, sub_buffers=options.sub_buffers)
+            for graph in model.entries
+        ],
         Search(
             method=method_named(options.method),
             meter=meter,

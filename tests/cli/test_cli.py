@@ -114,6 +114,28 @@ def test_the_same_seed_gives_the_same_plan_file_byte_for_byte(
     assert plans[0] == plans[1]
 
 
+def test_all_switches_of_choices_give_checked_plans_and_more_choices_never_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in range(6):
+        path = tmp_path / f"{seed}.json"
+        graph = random_graph(seed, 9, concats=True)
+        path.write_text(
+            model_to_json(LoadedModel(framework="graph", entries=(graph,), source=None))
+        )
+        arenas = [
+            json_of(capsys, "optimize", path, *switches)["after"]["arena_bytes"]
+            for switches in (
+                (),
+                ("--no-in-place",),
+                ("--no-sub-buffers",),
+                ("--no-in-place", "--no-sub-buffers"),
+            )
+        ]
+        assert arenas[0] == min(arenas)
+        assert arenas[3] == max(arenas)
+
+
 def test_a_changed_plan_is_refused_with_the_rule_it_breaks(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,6 +49,8 @@ def optimize(arguments: argparse.Namespace) -> int:
         dims=dict(arguments.dim),
         capacity=arguments.capacity,
         ort_level=arguments.ort_level,
+        in_place=arguments.in_place,
+        sub_buffers=arguments.sub_buffers,
         verify=arguments.verify,
         force=arguments.force,
     )

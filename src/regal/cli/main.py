@@ -123,6 +123,15 @@ def _optimize(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="also write the plan as a C header (TFLite Micro)",
     )  # fmt: skip
     command.add_argument(
+        "--in-place", action=argparse.BooleanOptionalAction, default=True,
+        help="TFLite: ops may write over an input that dies; off for tuned kernels that "
+        "do not survive it (verified here with the reference kernels)",
+    )  # fmt: skip
+    command.add_argument(
+        "--sub-buffers", action=argparse.BooleanOptionalAction, default=True,
+        help="TFLite: parts of concatenations and slices may lie inside the whole",
+    )  # fmt: skip
+    command.add_argument(
         "--verify", action=argparse.BooleanOptionalAction, default=True,
         help="run both models in the real runtime",
     )  # fmt: skip
