@@ -56,7 +56,8 @@ def test_an_output_that_nobody_reads_is_live_in_the_step_that_writes_it() -> Non
     assert (place.first_step, place.last_step, place.bytes) == (0, 0, 8)
     assert not shares_bytes(plan, unused, a)
     assert not shares_bytes(plan, unused, 0)  # x is read in that step
-    clashing = replace(plan, offsets={**plan.offsets, unused: replace(place, offset=0)})
+    moved = replace(place, offset=plan.offsets[a].offset)
+    clashing = replace(plan, offsets={**plan.offsets, unused: moved})
     with pytest.raises(PlanError, match="overlaps"):
         require_valid_plan(graph, clashing)
 
