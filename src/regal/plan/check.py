@@ -8,7 +8,8 @@ import numpy as np
 
 from regal._native import OffsetFault, OrderFault, check_offsets, check_order
 from regal.errors import PlanError
-from regal.graph.memory import counted_storages, steps_of
+from regal.graph.memory import counted_storages
+from regal.graph.types import ABSENT
 from regal.plan.problem import NumberedProblem, order_problem, pair_rows, planned_workspace
 from regal.plan.sub_buffers import embedded
 
@@ -141,9 +142,30 @@ def _require_valid_offsets(graph: Graph, plan: Plan) -> None:
         )
 
 
+def _lifetimes(graph: Graph, order: tuple[int, ...]) -> dict[int, tuple[int, int]]:
+    """Return storage -> (first, last step, both inclusive), found by walking the order.
+
+    Not shared with the packer: a wrong lifetime there must not pass here.
+    """
+    born = {graph.tensors[t].storage: 0 for t in graph.inputs}
+    died: dict[int, int] = {}
+    for step, i in enumerate(order):
+        op = graph.ops[i]
+        for tensor in (*op.inputs, *op.outputs):
+            if tensor != ABSENT:
+                storage = graph.tensors[tensor].storage
+                born.setdefault(storage, step)
+                died[storage] = step
+    for tensor in graph.outputs if order else ():
+        if graph.tensors[tensor].storage in born:
+            died[graph.tensors[tensor].storage] = len(order) - 1
+    counted = counted_storages(graph)
+    return {s: (born[s], last) for s, last in died.items() if s in counted}
+
+
 def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, int, int, int]]]:
     """Return names and (first, last step, bytes, offset) rows; an in-place chain is one row."""
-    steps = steps_of(graph, plan.order)
+    steps = _lifetimes(graph, plan.order)
     sizes = counted_storages(graph)
     name_of: dict[int, str] = {}
     for tensor in graph.tensors:
