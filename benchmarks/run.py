@@ -55,6 +55,7 @@ def benchmarks() -> dict[str, list[str]]:
     return {
         "kernel_speed": script("kernel_speed.py", "--quick"),
         "search_time": script("search_time.py", "--repeats", "1"),
+        "thread_scaling": script("thread_scaling.py"),
         "exact_order": script("exact_order.py", *models, "--states", "100000"),
         "offsets": script("offsets.py"),
         "peers_order": script("peers.py", "order", "--seconds", "5"),
