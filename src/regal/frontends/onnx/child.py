@@ -165,14 +165,14 @@ def _input(node: ort.NodeArg, request: RunRequest, number: int, style: str) -> o
             for i in range(ELEMENTS_OF_SEQUENCE)
         ]
     if not kind.startswith("tensor("):
-        raise NotImplementedError(f"input '{node.name}' has type {node.type}")
+        raise ValueError(f"no values are made for input '{node.name}' of type {node.type}")
     return _values(node.name, kind[len("tensor(") : -1], shape, seed, style)
 
 
 def _values(name: str, kind: str, shape: list[int], seed: int, style: str) -> object:
     array = values(name, kind, shape, seed, style)
     if array is None:
-        raise NotImplementedError(f"input '{name}' has elements of type {kind}")
+        raise ValueError(f"no values are made for input '{name}' with elements of type {kind}")
     return array
 
 
