@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from regal.devices.types import System
+
 AttributeValue = int | float | str | bool | tuple[int, ...]
 
 # (inner tensor, outer tensor, offset): the kernel survives `inner` lying inside `outer`, `offset`
@@ -52,6 +54,8 @@ class Tensor:
     role: Role
     storage: int
     storage_offset: int = 0
+    # What sending it to another device takes, where the file says so; else the link decides.
+    transfer_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,10 @@ class Op:
 
     `inputs` may hold ABSENT. Values that the bodies of an If or While capture from this
     graph are the last `captures` inputs. `control_inputs` are ops that must run earlier
-    although no tensor says so (state order, side effects).
+    although no tensor says so (state order, side effects). With several devices, ops of one
+    `colocation` group run on one device, and an op with `devices` only on devices of these
+    kinds. `times_ns` are running times that the file itself gives, by kind of device; the
+    key "" stands for every kind that is not named.
     """
 
     name: str
@@ -75,6 +82,9 @@ class Op:
     in_place: tuple[tuple[int, int], ...] = ()
     sub_buffers: tuple[SubBuffer, ...] = ()
     subgraphs: tuple[Graph, ...] = ()
+    colocation: str = ""  # name of the group; "" = none
+    devices: tuple[str, ...] = ()  # kinds of devices that can run it; () = all
+    times_ns: Mapping[str, int] = field(default_factory=dict)
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
@@ -83,7 +93,7 @@ class Graph:
     """A computation graph: one entry point of a model, or the body of a control-flow op."""
 
     name: str
-    framework: str  # "tflite", "onnx", "graph"
+    framework: str  # "tflite", "onnx", "tensorflow", "graph"
     ops: tuple[Op, ...]
     tensors: tuple[Tensor, ...]
     inputs: tuple[int, ...]
@@ -105,6 +115,7 @@ class LoadedModel:
     framework: str
     entries: tuple[Graph, ...]
     source: object  # the frontend's own parsed form; only its backend looks inside
+    system: System | None = None  # devices that the file itself describes (task graphs)
 
     @property
     def graph(self) -> Graph:

@@ -1,0 +1,1 @@
+"""What schedules on several devices are compared with."""

@@ -1,0 +1,1 @@
+"""What an op and a transfer cost on a device."""

@@ -1,0 +1,1 @@
+"""What a plan runs on: devices and the links between them."""

@@ -1,0 +1,100 @@
+"""A schedule: which device runs each op, and in which order ops and transfers run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from regal.devices.types import System
+    from regal.plan.types import Allocation, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One tensor that is sent from the device that has it to another, once."""
+
+    tensor: int  # of the graph
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The decisions. Times follow from them: everything starts as early as they allow.
+
+    `order` is a permutation of all ops; each device runs its ops in this order. `transfers`
+    lists every transfer; each link sends its tensors in this order. A graph input lies on
+    `homes[tensor]` from the start, free of charge; that device runs a reader of it.
+    """
+
+    placement: tuple[int, ...]  # op -> device
+    order: tuple[int, ...]
+    transfers: tuple[Transfer, ...]
+    homes: Mapping[int, int]  # graph input tensor -> device
+    in_place: tuple[tuple[int, int], ...] = ()  # (input tensor, output tensor) pairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """Where the instance of a storage on one device lies. Times in ns, half-open.
+
+    Steps are positions in the sorted start times of that device's ops, both inclusive.
+    """
+
+    storage: int
+    allocation: Allocation
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the checker says of a schedule. Peaks leave parameters and state out."""
+
+    time_ns: int
+    peak_bytes: tuple[int, ...]  # per device
+    resident_bytes: tuple[int, ...]  # per device: parameters, constants and state of its ops
+    overflow_bytes: int  # sum over devices of what exceeds their memory
+    op_start_ns: tuple[int, ...]
+    op_end_ns: tuple[int, ...]
+    transfer_start_ns: tuple[int, ...]  # like Schedule.transfers
+    transfer_end_ns: tuple[int, ...]
+
+    @property
+    def peak(self) -> int:
+        """Return the largest peak of a device."""
+        return max(self.peak_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePlan:
+    """A checked schedule of one graph on several devices, with the memory plan of each.
+
+    `copies` has one entry per storage and device that holds it; sibling bodies of an op lie in
+    the block `workspaces[op]` of its device, as in `Plan`.
+    """
+
+    schedule: Schedule
+    figures: Figures
+    copies: tuple[Copy, ...]
+    arena_bytes: tuple[int, ...]  # per device
+    time_bound_ns: int  # proven: no schedule is faster
+    peak_bound: int  # proven: no schedule has a lower peak
+    workspaces: Mapping[int, Allocation] = field(default_factory=dict)
+    bodies: Mapping[int, tuple[Plan, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSchedule:
+    """The schedules of all entries of a model on one system, and how they were found."""
+
+    graph_hash: str
+    system: System
+    objective: str
+    method: str
+    seed: int
+    evaluations: int
+    plans: tuple[SchedulePlan, ...]  # one per entry

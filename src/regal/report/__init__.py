@@ -1,0 +1,1 @@
+"""Make plans visible: traces and pages."""

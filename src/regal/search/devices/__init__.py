@@ -1,0 +1,1 @@
+"""Search for schedules on several devices."""
