@@ -1,0 +1,1 @@
+"""The open data set: graphs of real architectures, without weights."""
