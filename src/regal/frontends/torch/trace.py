@@ -80,10 +80,31 @@ def inference_graph(
 def training_graph(module: torch.nn.Module, args: tuple[Any, ...], name: str) -> Graph:
     """Return the joint graph of forward and backward pass of a module that returns its loss.
 
+    The module is exported first: tracing then meets no Python that looks at values.
+
     Source: AOTAutograd's joint graph of ATen operators: the loss, then all gradients.
     """
-    joint, signature = aot_export_module(module, args, trace_joint=True, output_loss_index=0)
+    program = torch.export.export(module, args, strict=False)
+    forward = program.module()
+    _freeze_unused(program, forward)
+    joint, signature = aot_export_module(forward, args, trace_joint=True, output_loss_index=0)
     given = [node.name for node in joint.graph.nodes if node.op == "placeholder"]
     held = [*signature.parameters, *signature.buffers]
     roles = dict.fromkeys(given[: len(held)], Role.PARAMETER)
     return graph_of(joint, name, roles)
+
+
+def _freeze_unused(program: torch.export.ExportedProgram, forward: torch.nn.Module) -> None:
+    """Take gradients from parameters that the loss does not depend on: AOTAutograd demands it."""
+    used: set[Any] = set()
+    pending = [node for node in program.graph.nodes if node.op == "output"]
+    while pending:
+        node = pending.pop()
+        if node not in used:
+            used.add(node)
+            pending.extend(node.all_input_nodes)
+    names = program.graph_signature.inputs_to_parameters
+    parameters = dict(forward.named_parameters())
+    for node in program.graph.nodes:
+        if node.name in names and node not in used and names[node.name] in parameters:
+            parameters[names[node.name]].requires_grad_(False)

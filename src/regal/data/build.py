@@ -1,0 +1,182 @@
+"""Build the data set: trace every item in worker processes, resumably, with a row for each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import resource
+import time
+import traceback
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regal.data.items import Item
+from regal.data.pack import packed
+from regal.data.structure import structure_hash
+from regal.data.tracers import tracer_of
+from regal.graph.check import require_valid_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from multiprocessing.connection import Connection
+
+ITEM_SECONDS = 240.0  # of one trace; slower ones are a row that says so
+WORKER_BYTES = 8 << 30
+ITEMS_PER_WORKER = 40  # then a fresh process: tracers keep memory
+FEWEST_OPS, MOST_OPS = 30, 20_000
+LOG = "log.jsonl"
+
+
+def build(items: Sequence[Item], folder: Path, *, workers: int = 1) -> list[dict[str, Any]]:
+    """Trace `items` into `folder`, one file per graph, and return all rows of its log.
+
+    Items with a row in the log are not traced again: a build that was stopped goes on where it
+    was. A failure is a row with its reason; so is a graph that is too small or too large.
+
+    Cost: a second to a minute per item and worker.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = read_log(folder)
+    done = {row["key"] for row in rows}
+    by_source: dict[str, list[Item]] = {}
+    for item in items:
+        if item.key not in done:
+            by_source.setdefault(item.source, []).append(item)
+    pool = [_Worker(folder) for _ in range(workers)]
+    waiting = [batch for group in by_source.values() for batch in _batches(group)]
+    while waiting or any(worker.is_busy for worker in pool):
+        for worker in pool:
+            if not worker.is_busy and waiting:
+                worker.start(waiting.pop(0))
+            worker.look(waiting)
+        time.sleep(0.05)
+    return read_log(folder)
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a build folder; a line that was cut off by a crash is left out."""
+    path = folder / LOG
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
+
+
+def file_of(key: str) -> str:
+    """Return the name of the file that holds the graph of an item."""
+    return key.replace("/", "~") + ".graph"
+
+
+def trace_to_file(item: Item, folder: Path) -> dict[str, Any]:
+    """Return the row of one item; its graph is written to `folder` if it belongs to the set."""
+    started = time.perf_counter()
+    row: dict[str, Any] = {"key": item.key, **asdict(item)}
+    tracer = tracer_of(item.source)
+    graph = require_valid_graph(replace(tracer.trace(item), name=item.key))
+    row |= {
+        "ops": len(graph.ops),
+        "tensors": len(graph.tensors),
+        "structure": structure_hash(graph),
+        "version": tracer.version(),
+    }
+    if not FEWEST_OPS <= len(graph.ops) <= MOST_OPS:
+        row["left_out"] = f"{len(graph.ops)} ops; the set has {FEWEST_OPS} to {MOST_OPS}"
+    else:
+        data = packed(graph)
+        row |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        path = folder / file_of(item.key)
+        path.with_suffix(".part").write_bytes(data)
+        path.with_suffix(".part").replace(path)
+    return row | {"seconds": round(time.perf_counter() - started, 2)}
+
+
+def _batches(items: Sequence[Item]) -> Iterable[list[Item]]:
+    for begin in range(0, len(items), ITEMS_PER_WORKER):
+        yield list(items[begin : begin + ITEMS_PER_WORKER])
+
+
+class _Worker:
+    """One process that traces a batch; it is killed when an item takes too long."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._batch: list[Item] = []
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._rows: Connection | None = None
+        self._since = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        return self._process is not None
+
+    def start(self, batch: list[Item]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._rows, there = context.Pipe(duplex=False)
+        self._process = context.Process(target=_work, args=(batch, self._folder, there))
+        self._process.start()
+        there.close()
+        self._batch = list(batch)
+        self._since = time.monotonic() + 60.0  # imports
+
+    def look(self, waiting: list[list[Item]]) -> None:
+        """Write the rows that came; end a process that is done, stuck or dead."""
+        if self._process is None or self._rows is None:
+            return
+        try:
+            while self._rows.poll():
+                self._keep(self._rows.recv())
+        except EOFError:
+            pass
+        is_alive = self._process.is_alive()
+        late = time.monotonic() - self._since > ITEM_SECONDS
+        if is_alive and not late and self._batch:
+            return
+        if self._batch and (late or not is_alive):
+            guilty = self._batch.pop(0)
+            reason = f"slower than {ITEM_SECONDS:.0f} s" if late else "the process died"
+            self._write({"key": guilty.key, **asdict(guilty), "failure": reason})
+            if self._batch:
+                waiting.insert(0, self._batch)
+        if is_alive and (late or not self._batch):
+            self._process.kill() if late else None
+        self._process.join()
+        self._process, self._rows, self._batch = None, None, []
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        self._batch = [item for item in self._batch if item.key != row["key"]]
+        self._since = time.monotonic()
+        self._write(row)
+
+    def _write(self, row: dict[str, Any]) -> None:
+        with (self._folder / LOG).open("a") as log:
+            log.write(json.dumps(row) + "\n")
+
+
+def _work(batch: list[Item], folder: Path, rows: Connection) -> None:
+    """Trace a batch in this process and send one row per item."""
+    resource.setrlimit(resource.RLIMIT_DATA, (WORKER_BYTES, WORKER_BYTES))
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    for item in batch:
+        try:
+            row = trace_to_file(item, folder)
+        except BaseException as error:  # a row, whatever the architecture's code raises
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            text = " ".join(str(error).split())[:200]
+            where = f"{Path(last.filename).name}:{last.lineno}"
+            row = {
+                "key": item.key,
+                **asdict(item),
+                "failure": f"{type(error).__name__}: {text} ({where})",
+            }
+        rows.send(row)
+    rows.close()
