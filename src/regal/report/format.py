@@ -45,8 +45,8 @@ def steps(first: int, last: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return the duration of so many seconds."""
-    return duration(round(value * NS_PER_S))
+    """Return the duration of so many seconds, half nanoseconds rounded up."""
+    return duration(math.floor(value * NS_PER_S + 0.5))
 
 
 def change(before: float, after: float) -> str:

@@ -92,7 +92,7 @@ def _op_events(story: Story, side: Side, first_process: int) -> Iterator[Event]:
                 "step": run.step,
                 "inputs": _sizes(story, op.inputs),
                 "outputs": _sizes(story, op.outputs),
-                "time from": story.sources[i] if story.sources else "nobody: one step",
+                "time from": _source(story, i),
             },
         }
 
@@ -210,6 +210,12 @@ def _thread_name(process: int, thread: int, name: str) -> Event:
         "name": "thread_name",
         "args": {"name": name},
     }
+
+
+def _source(story: Story, op: int) -> str:
+    if story.sources:
+        return story.sources[op]
+    return "the plan" if story.clock is Clock.NS else "nobody: one step"
 
 
 def _sizes(story: Story, tensors: Sequence[int]) -> list[str]:

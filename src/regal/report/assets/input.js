@@ -72,6 +72,8 @@ function listenToKeys(chart, canvas) {
     0: () => view.reset(),
     Home: () => move(0),
     End: () => move(story.sides.after.end - (story.isStep ? 1 : 0)),
+    p: () => moveTo(painter.peakTime?.('after')),
+    b: () => moveTo(painter.peakTime?.('before')),
     Enter: () => view.cursor !== null && painter.pickAt?.(view.cursor),
     Escape: () => view.point(null),
   };
@@ -82,6 +84,10 @@ function listenToKeys(chart, canvas) {
     const at = lastAt(stops.length, (i) => stops[i], here);
     const next = direction > 0 ? at + 1 : at >= 0 && stops[at] === here ? at - 1 : at;
     if (next >= 0 && next < stops.length) move(stops[next]);
+  }
+
+  function moveTo(time) {
+    if (time !== undefined) move(time);
   }
 
   function move(time) {

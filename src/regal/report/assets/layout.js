@@ -95,6 +95,7 @@ function layoutPainter(story, device, label) {
       );
       return [momentText(story, time), plural(found.length, 'buffer'), ...first];
     },
+    peakTime: (name) => story.sides[name].curves[device].peakTime,
     stops: () => side.curves[device].times,
   };
 }

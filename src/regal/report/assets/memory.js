@@ -128,6 +128,7 @@ function memoryPainter(story, device, onPick) {
     say: lines,
     pick: (chart, x) => onPick(device, chart.time(x)),
     pickAt: (time) => onPick(device, time),
+    peakTime: (label) => story.sides[label].curves[device].peakTime,
     // Moments at which something changes: where the arrow keys go.
     stops: () => story.sides.after.curves[device].times,
   };

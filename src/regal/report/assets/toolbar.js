@@ -1,7 +1,7 @@
 // Zoom, search for ops, legends: what stands above the charts of a story.
 
 const KEYS = 'Keys: left and right move the cursor, plus and minus zoom, comma and period pan, '
-  + '0 shows all, Enter picks what is under the cursor.';
+  + '0 shows all, p and b go to the peak after and before, Enter picks what is under the cursor.';
 
 function createToolbar(root, story, view) {
   const bar = root.querySelector('.toolbar');
