@@ -89,16 +89,25 @@ function createChart(host, story, view, painter) {
   };
 
   view.listen(chart.draw);
-  new ResizeObserver(chart.measure).observe(host);
+  new ResizeObserver(() => {
+    if (!isPrinting) chart.measure();
+  }).observe(host);
   new IntersectionObserver(
-    ([entry]) => {
-      isVisible = entry.isIntersecting;
+    (entries) => {
+      isVisible = entries[entries.length - 1].isIntersecting;
       chart.draw(false);
     },
     { rootMargin: '200px' },
   ).observe(host);
+  // On paper the picture is only scaled: a new size would need a frame that never comes.
+  let isPrinting = false;
   window.addEventListener('beforeprint', () => {
+    isPrinting = true;
     isVisible = true;
+    chart.draw(true);
+  });
+  window.addEventListener('afterprint', () => {
+    isPrinting = false;
     chart.measure();
   });
   listenToPointer(chart, cursor);

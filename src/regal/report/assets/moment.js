@@ -39,6 +39,7 @@ function listing(story, label, device, time) {
   for (const text of ['tensor', 'bytes', 'made by', 'lives']) {
     const cell = node('th', text);
     cell.scope = 'col';
+    if (text === 'bytes' || text === 'lives') cell.className = 'number';
     head.append(cell);
   }
   for (const row of rows.slice(0, MOST_LISTED)) body.append(heldRow(story, side, row));
