@@ -50,7 +50,9 @@ def random_story(seed: int, n_ops: int, n_devices: int, *, contention: bool = Tr
         graph,
         system,
         schedule_plan(graph, system, [0] * n_ops),
-        schedule_plan(graph, system, [rng.randrange(n_devices) for _ in range(n_ops)]),
+        schedule_plan(
+            graph, system, [rng.randrange(n_devices) for _ in range(n_ops)], in_place=True
+        ),
     )
 
 

@@ -47,7 +47,7 @@ def test_memory_of_two_devices_is_the_one_written_out_by_hand() -> None:
     assert second == Curve((0, 7, 15, 22, 30), (0, 6, 12, 6, 0))
 
 
-def test_every_curve_of_a_random_schedule_reaches_its_painted_peak() -> None:
+def test_every_curve_of_a_random_schedule_reaches_its_checked_peak() -> None:
     for seed in range(60):
         story = random_story(seed, n_ops=7, n_devices=3)  # raises where it does not
         assert story.end == max(side.end for _, side in story.sides)
@@ -62,7 +62,7 @@ def test_in_place_bytes_count_once_and_pass_from_one_tensor_to_the_next() -> Non
     graph = g.build(outputs=[c])
     system = system_of(1)
     apart = schedule_plan(graph, system, [0, 0, 0])
-    joined = schedule_plan(graph, system, [0, 0, 0], in_place=[(a, b), (b, c)])
+    joined = schedule_plan(graph, system, [0, 0, 0], in_place=True)
     story = story_of_schedules(graph, system, apart, joined)
     assert story.before.peak_bytes == (16,)
     assert story.after.peak_bytes == (12,)  # x and a; then one buffer of 8 to the end
