@@ -18,7 +18,7 @@ ORDER = [
     {"schedule_result"},
     {"scheduling"},
     {"pipeline", "report"},
-    {"inspection", "comparison"},
+    {"inspection", "comparison", "schedule_comparison"},
     {"__init__"},
     {"cli"},
     {"__main__"},

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from regal import pipeline
 from regal.backends import backend_of, schedule_backend_of
 from regal.cli import output
-from regal.cli.schedule_output import schedule_result_text
+from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
@@ -30,7 +30,9 @@ from regal.report.of_result import stories_of
 from regal.report.page import report_html
 from regal.report.trace import trace_json
 from regal.result import result_to_dict, verification_to_dict
+from regal.schedule_comparison import compare_schedules, schedule_comparison_to_dict
 from regal.schedule_result import ScheduleResult, figures_to_dict, schedule_result_to_dict
+from regal.scheduling import system_for
 from regal.search.allocation_csv import run_allocate
 
 if TYPE_CHECKING:
@@ -196,12 +198,20 @@ def compare(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     names = arguments.methods.split(",") if arguments.methods else None
     model = _load(arguments)
+    system = system_for(model, arguments.devices)
     started = time.perf_counter()
+    path = str(arguments.model)
     with output.progress("comparing"):
-        rows = compare_methods(model, names, options)
-    document = comparison_to_dict(str(arguments.model), model, rows, options)
+        if len(system.devices) > 1:
+            schedules = compare_schedules(model, system, names, options)
+            document = schedule_comparison_to_dict(path, model, system, schedules, options)
+            text = schedule_comparison_text(schedules)
+        else:
+            rows = compare_methods(model, names, options)
+            document = comparison_to_dict(path, model, rows, options)
+            text = output.comparison_text(rows)
     document["seconds"] = round(time.perf_counter() - started, 3)
-    _print(arguments, document, output.comparison_text(rows))
+    _print(arguments, document, text)
     return 0
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from regal.schedule_comparison import ScheduleRow
     from regal.schedule_result import ScheduleResult
 
 UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
@@ -54,6 +55,27 @@ def schedule_result_text(result: ScheduleResult, also_written: Sequence[Path] = 
         f"repeat with   --method {plan.method} --seed {plan.seed}"
         f" --evaluations {max(plan.evaluations, 1)}"
     )
+    return "\n".join(lines)
+
+
+def schedule_comparison_text(rows: Sequence[ScheduleRow]) -> str:
+    """Return the table of `regal compare` on several devices, best first."""
+    lines = [
+        f"{'method':<18}{'over best':>10}{'time':>12}{'peak B':>16}{'overflow B':>14}"
+        f"{'evals':>8}{'s':>9}"
+    ]
+    for row in rows:
+        if row.failure:
+            lines.append(f"{row.method:<18}  {row.failure}")
+            continue
+        lines.append(
+            f"{row.method:<18}{f'{100 * (row.value - 1):.2f} %':>10}{time_text(row.time_ns):>12}"
+            f"{row.peak_bytes:>16,}{row.overflow_bytes:>14,}{row.evaluations:>8,}"
+            f"{row.seconds:>9.3f}"
+        )
+    time_bound = max((row.time_bound_ns for row in rows), default=0)
+    memory_bound = max((row.peak_bound for row in rows), default=0)
+    lines.append(f"proven bounds: time {time_text(time_bound)}, peak {memory_bound:,} B")
     return "\n".join(lines)
 
 
