@@ -32,7 +32,7 @@ def crossing_types(
         model: with the dimensions of its inputs fixed as far as they are.
         source: what was planned.
         graph: the planned sizes.
-        names: values of the main graph.
+        names: values of the main graph that nodes make.
 
     Raises:
         BackendError: a value has a type that a file cannot state.
@@ -57,7 +57,7 @@ def _type_of(
     tensor: Tensor, inferred: TypeProto | None, stated: TypeProto | None, *, is_free: bool
 ) -> TypeProto:
     for found in (inferred, stated):
-        if found is not None and _is_complete(found):
+        if found is not None and is_complete(found):
             return found
     container, _, rest = tensor.dtype.rpartition("(")
     kind = KIND_OF.get(rest.removesuffix(")"))
@@ -73,8 +73,8 @@ def _type_of(
     return onnx.helper.make_tensor_type_proto(kind, shape)
 
 
-def _is_complete(kind: TypeProto) -> bool:
-    """Return whether a file may state this type for an input: a tensor's shape must be there."""
+def is_complete(kind: TypeProto) -> bool:
+    """Return whether a file may state this type for an input or output: a tensor needs a shape."""
     if kind.WhichOneof("value") == "sequence_type":
         inner = kind.sequence_type.elem_type
         return inner.WhichOneof("value") != "tensor_type" or inner.tensor_type.elem_type != 0

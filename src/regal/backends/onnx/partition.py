@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from regal.backends.onnx.apply import external_files, fix_dimensions, reorder
-from regal.backends.onnx.boundary import crossing_types
+from regal.backends.onnx.boundary import crossing_types, is_complete
 from regal.backends.onnx.order import executed_order
 from regal.backends.onnx.parts import Part, Parts, index_name, parts_to_json
 from regal.backends.onnx.stages import Stage, stages_of
@@ -60,8 +60,8 @@ def apply_schedule(
     plan, graph = schedule.plans[0], model.graph
     whole = onnx.ModelProto()
     whole.CopyFrom(source.model)
-    order = executed_order(graph, plan.schedule.order)
     reorder(whole.graph, graph, plan.schedule.order, plan.bodies)
+    order = executed_order(graph, plan.schedule.order)
     fixed = fix_dimensions(whole, source)
     files = external_files(whole, source.path)
     node_of = dict(zip(order, whole.graph.node, strict=True))
@@ -87,7 +87,9 @@ def apply_schedule(
             for number, stage in enumerate(stages)
         ),
     )
-    written = _Writer(whole, crossing_types(whole, source, graph, flow.crossing))
+    made = {name for node in whole.graph.node for name in node.output}
+    vague = {v.name for v in whole.graph.output if v.name in made and not is_complete(v.type)}
+    written = _Writer(whole, crossing_types(whole, source, graph, flow.crossing | vague))
     for stage, part in zip(stages, parts.parts, strict=True):
         nodes = [node_of[op] for op in _order_within(graph, stage)]
         files[part.file] = written.part(part, nodes)
