@@ -7,4 +7,5 @@ NB_MODULE(_native, module) {
   bind_search(module);
   bind_exact(module);
   bind_offsets(module);
+  bind_devices(module);
 }

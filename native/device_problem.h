@@ -20,7 +20,13 @@ inline constexpr int64_t kUnlimited = INT64_MAX;
 //
 // Memory is counted per storage and device. The instance lives from the first start of a local
 // writer or incoming transfer (home of an input: from 0) to the last end of a local toucher or
-// outgoing transfer; an output stays to the end where it was made. Workspace lives during its op.
+// transfer; an output stays to the end where it was made. Workspace lives during its op.
+//
+// Corners. A tensor that nothing reads takes its memory during its op, or to the end if it is an
+// output. A graph input that nothing reads has home 0: it takes memory there only if it is an output
+// or another tensor of its storage is used there. Tensors of one storage may be made on several
+// devices: each device has one instance, over the hull of what touches it there; only the one where
+// an output was made stays to the end. Tensors without counted storage take their time on links.
 struct DeviceProblem {
   int32_t n_ops = 0;
   int32_t n_devices = 0;
@@ -60,7 +66,7 @@ struct DeviceProblem {
   Csr resident_users;                 // the inverse
   std::vector<int64_t> capacity;      // per device, or kUnlimited
   std::vector<int64_t> latency;       // [source * n_devices + target] ns of a control edge; 0 on the diagonal
-  std::vector<int32_t> device_class;  // devices of one class can be exchanged
+  std::vector<int32_t> device_class;  // equal: nothing changes when they are exchanged
   bool has_contention = true;
   bool capacity_counts_live = true;   // false: only residents count against the capacity
 
@@ -80,7 +86,8 @@ enum class DeviceFault {
   None, BadIndex, NegativeSize, BadTime, TooLarge, Cycle, BadInPlace, NoDevice
 };
 
-// `guilty` is the op (Cycle, BadTime), group (NoDevice: no device may run all its ops), or row.
+// `guilty` is the op (Cycle: one on a cycle; BadTime: or tensor), group (NoDevice: no device may run
+// all its ops; groups are numbered by their first ops), or row; -1: the arrays do not fit together.
 struct DeviceVerdict {
   DeviceFault fault = DeviceFault::None;
   int64_t guilty = -1;

@@ -18,7 +18,8 @@ struct DeviceSchedule {
   std::vector<int32_t> placement;  // op -> device
   std::vector<int32_t> order;      // all ops
   std::vector<Send> sends;
-  std::vector<int32_t> home;       // tensor -> device: graph inputs that are read or returned; else -1
+  // Tensor -> device for graph inputs, 0 for one that nothing reads; -1 for tensors of ops.
+  std::vector<int32_t> home;
 };
 
 struct DeviceFigures {
@@ -30,19 +31,31 @@ struct DeviceFigures {
   std::vector<int64_t> op_end;
   std::vector<int64_t> send_start;      // like DeviceSchedule::sends
   std::vector<int64_t> send_end;
-  std::vector<InPlace> in_place;        // pairs that happened: always when possible, in op order
+  std::vector<InPlace> in_place;        // pairs that happened: always when possible, by op number
   int64_t most() const;                 // the largest peak of a device
 };
 
-// Runs a schedule: everything starts as early as the orders allow. Returns false when the orders
-// wait for each other in a circle. The schedule must be complete (see complete_schedule).
-// Cost: O((ops + reads + sends) log).
+// Whether all numbers of a schedule name something: sizes fit, the order is a permutation, ops are
+// where they may run, homes are as above. What simulate_devices needs so that it never reads
+// outside; the checker asks for more.
+bool is_well_formed(const DeviceProblem& problem, const DeviceSchedule& schedule);
+
+// Runs a well-formed schedule: everything starts as early as the orders allow. Returns false when
+// the orders wait for each other in a circle, or when no send brings a tensor to its reader.
+// The schedule must be complete (see complete_schedule).
+//
+// In place on a device: pair (op, in, out) happens where nothing else touches `in` or `out` on the
+// device of `op` during it, nothing touches `in` there later (neither ops nor transfers, in or
+// out), and nothing touched `out` there earlier. Copies on other devices do not matter: each can
+// be written over by itself.
+// Cost: O((ops + reads + sends) log), and per in-place pair what touches its two storages.
 bool simulate_devices(const DeviceProblem& problem, const DeviceSchedule& schedule,
                       DeviceFigures& figures);
 
 // Adds homes and sends to a placement and a topological order. A home is the device of the first
 // reader in the order. When a link is free it sends, of the tensors that are ready, the one whose
-// first reader on the target comes first in the order.
+// first reader on the target comes first in the order (equal: lower tensor). What ends at an instant
+// is ready in it. Sends are listed by (start, source, target, tensor).
 void complete_schedule(const DeviceProblem& problem, DeviceSchedule& schedule);
 
 // What a search minimizes: overflow first, then weights, then time and peak as tie-breaks.

@@ -15,6 +15,8 @@ ORDER = [
     {"baselines", "search"},
     {"backends", "onnxruntime"},
     {"result"},
+    {"schedule_result"},
+    {"scheduling"},
     {"pipeline", "report"},
     {"inspection", "comparison"},
     {"__init__"},

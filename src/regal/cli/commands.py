@@ -32,32 +32,20 @@ if TYPE_CHECKING:
 
 def optimize(arguments: argparse.Namespace) -> int:
     """Run `regal optimize`."""
-    if arguments.devices != "1":
-        raise UsageError(f"--devices {arguments.devices}: this version plans for one device only")
-    if arguments.objective != "memory":
-        raise UsageError(
-            f"--objective {arguments.objective}: on one device running time depends on fusion and"
-            " layout alone, which this version does not change; use memory"
-        )
-    options = pipeline.Options(
+    options = _options(arguments, verify=arguments.verify, force=arguments.force)
+    options = replace(
+        options,
         method=arguments.method,
-        evaluations=arguments.evaluations,
-        seconds=arguments.time,
-        seed=arguments.seed,
-        threads=arguments.threads,
-        shapes=dict(arguments.shape),
-        dims=dict(arguments.dim),
         capacity=arguments.capacity,
         ort_level=arguments.ort_level,
         in_place=arguments.in_place,
         sub_buffers=arguments.sub_buffers,
-        verify=arguments.verify,
-        force=arguments.force,
     )
-    extra = [path for path in (arguments.plan, arguments.header) if path is not None]
+    also = (arguments.plan, arguments.header, arguments.report, arguments.trace)
+    extra = [path for path in also if path is not None]
     targets = [*extra, *([arguments.out] if arguments.out else [])]
     if len({path.parent.resolve() / path.name for path in targets}) < len(targets):
-        raise UsageError("--out, --plan and --header name the same file")
+        raise UsageError("--out, --plan, --header, --report and --trace must name different files")
     if arguments.header and arguments.model.suffix.lower() not in (".tflite", ".lite"):
         raise UsageError(
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
