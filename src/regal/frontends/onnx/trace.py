@@ -69,7 +69,7 @@ def trace(
         threads: within an operator.
     """
     named = runnable_copy(model)
-    _name_nodes(named.graph, ())
+    name_nodes(named.graph, ())
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         file = Path(folder, "model.onnx")
         file.write_bytes(named.SerializeToString())
@@ -89,10 +89,11 @@ def trace(
         if not result.ran:
             return Trace(reason=result.reason, runs={})
         events = json.loads(Path(result.profile).read_text())
-    return replace(_read(events), style=result.style)
+    return replace(read_profile(events), style=result.style)
 
 
-def _read(events: list[dict[str, object]]) -> Trace:
+def read_profile(events: list[dict[str, object]]) -> Trace:
+    """Return the runs of nodes that `name_nodes` named, from a profile of ONNX Runtime."""
     order: list[Spot] = []
     runs: dict[Spot, list[KernelRun]] = {}
     strangers = 0
@@ -126,12 +127,13 @@ def _typed_shapes(rows: object) -> tuple[TypedShape, ...]:
     return tuple((kind, tuple(shape)) for row in listed for kind, shape in row.items())
 
 
-def _name_nodes(graph: GraphProto, place: tuple[tuple[int, int], ...]) -> None:
+def name_nodes(graph: GraphProto, place: tuple[tuple[int, int], ...]) -> None:
+    """Name the nodes of `graph`, which lies at `place`, and of its bodies by their positions."""
     for position, node in enumerate(graph.node):
         path = [f"{a}.{b}" for a, b in place]
         node.name = "regal:" + "/".join([*path, str(position)])
         for number, body in enumerate(bodies_of(node)):
-            _name_nodes(body, (*place, (position, number)))
+            name_nodes(body, (*place, (position, number)))
 
 
 def _spot(name: str) -> Spot | None:
