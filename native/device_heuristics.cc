@@ -1,0 +1,296 @@
+#include "device_heuristics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <unordered_set>
+#include <utility>
+
+#include "device_heuristics_groups.h"
+#include "device_heuristics_list.h"
+#include "device_heuristics_simple.h"
+#include "device_heuristics_splits.h"
+#include "device_heuristics_tables.h"
+#include "rng.h"
+
+namespace regal {
+namespace {
+
+constexpr size_t kReordered = 6;  // best placements whose ops are also run in other orders
+
+std::string percent(double value) { return std::to_string(std::lround(value * 100)) + "%"; }
+
+// Collects candidates, and judges each distinct one.
+class Candidates {
+ public:
+  Candidates(const DeviceTables& tables, const Objective& objective)
+      : tables_(tables), objective_(objective) {}
+
+  void add(std::string name, Placed placed);
+  void reorder_best();
+  int64_t evaluations() const { return static_cast<int64_t>(seen_.size()); }
+  std::vector<NamedSchedule> take();
+
+ private:
+  const DeviceTables& tables_;
+  const Objective& objective_;
+  std::unordered_set<uint64_t> seen_;
+  std::vector<NamedSchedule> found_;
+};
+
+// Devices of one class are numbered by first use, so that equal schedules look equal.
+void canonize(const DeviceProblem& problem, Placed& placed) {
+  const int32_t devices = problem.n_devices;
+  std::vector<int32_t> renamed(devices, -1);
+  std::vector<uint8_t> is_taken(devices, 0);
+  const auto rename = [&](int32_t device) {
+    if (renamed[device] >= 0) return;
+    int32_t d = 0;
+    while (is_taken[d] || problem.device_class[d] != problem.device_class[device]) ++d;
+    renamed[device] = d;
+    is_taken[d] = 1;
+  };
+  for (const int32_t v : placed.order) rename(placed.placement[v]);
+  for (int32_t& device : placed.placement) device = renamed[device];
+}
+
+void sort_best_first(std::vector<NamedSchedule>& found) {
+  std::stable_sort(found.begin(), found.end(), [](const NamedSchedule& a, const NamedSchedule& b) {
+    return a.score.is_better_than(b.score);
+  });
+}
+
+NamedSchedule judged(const DeviceProblem& problem, const Objective& objective, std::string name,
+                     Placed placed) {
+  NamedSchedule named{std::move(name), {}, {}};
+  named.schedule.placement = std::move(placed.placement);
+  named.schedule.order = std::move(placed.order);
+  complete_schedule(problem, named.schedule);
+  DeviceFigures figures;
+  if (simulate_devices(problem, named.schedule, figures)) named.score = score_of(figures, objective);
+  return named;
+}
+
+void Candidates::add(std::string name, Placed placed) {
+  canonize(tables_.problem, placed);
+  uint64_t hash = 0;
+  for (const auto* values : {&placed.placement, &placed.order}) {
+    for (const int32_t value : *values) hash = mixed(hash ^ static_cast<uint64_t>(value));
+  }
+  if (!seen_.insert(hash).second) return;
+  found_.push_back(judged(tables_.problem, objective_, std::move(name), std::move(placed)));
+}
+
+// The best placements once more, in orders that suit the objective.
+void Candidates::reorder_best() {
+  sort_best_first(found_);
+  std::vector<std::pair<std::string, std::vector<int32_t>>> best;
+  for (const NamedSchedule& named : found_) {
+    const std::vector<int32_t>& placement = named.schedule.placement;
+    const bool is_new = std::none_of(best.begin(), best.end(),
+                                     [&](const auto& other) { return other.second == placement; });
+    if (is_new) best.emplace_back(named.name, placement);
+    if (best.size() == kReordered) break;
+  }
+  for (const auto& [name, placement] : best) {
+    if (objective_.per_ns > 0) {
+      const std::vector<int64_t> ranks = placed_ranks(tables_, placement);
+      add(name + "/list", earliest_schedule(tables_, {ranks, placement, {}}));
+    }
+    if (objective_.per_byte > 0) {
+      add(name + "/memory", {placement, base_order(tables_, BaseOrder::LeastMemory)});
+      add(name + "/safe", {placement, base_order(tables_, BaseOrder::SafeMemory)});
+      add(name + "/dfs", {placement, base_order(tables_, BaseOrder::Dfs)});
+    }
+  }
+}
+
+std::vector<NamedSchedule> Candidates::take() {
+  sort_best_first(found_);
+  return std::move(found_);
+}
+
+// Shares of the work that all but the last device get; 1 is balanced, n everything on the first.
+std::vector<double> fills(int32_t devices) {
+  std::vector<double> result;
+  if (devices == 1) return {1};
+  for (const double part : {0.25, 0.5, 0.75, 1.0}) result.push_back(part);
+  for (const double part : {0.1, 0.2, 0.35, 0.5, 0.75}) result.push_back(1 + part * (devices - 1));
+  return result;
+}
+
+void add_splits(const DeviceTables& tables, const std::string& name, BaseOrder kind,
+                const Objective& objective, Candidates& candidates) {
+  const std::vector<int32_t> order = base_order(tables, kind);
+  std::vector<int32_t> sequence(tables.n_devices());
+  std::iota(sequence.begin(), sequence.end(), 0);
+  const auto& classes = tables.problem.device_class;
+  const bool has_equal_devices = std::all_of(classes.begin(), classes.end(), [&](int32_t c) { return c == classes[0]; });
+  for (const bool is_reversed : {false, true}) {
+    if (is_reversed && has_equal_devices) break;
+    const std::string prefix = name + (is_reversed ? "/reversed" : "");
+    if (is_reversed) std::reverse(sequence.begin(), sequence.end());
+    OrderSplitter splitter(tables, order, sequence);
+    for (const double fill : fills(tables.n_devices())) {
+      const Cuts cuts = splitter.by_work(fill);
+      candidates.add(prefix + "/work " + percent(fill), {splitter.placement_of(cuts), order});
+    }
+    for (const double fill : {1.05, 1.2, 1.5, static_cast<double>(tables.n_devices())}) {
+      const Cuts cuts = splitter.by_traffic(fill);
+      if (cuts.empty()) continue;
+      candidates.add(prefix + "/traffic " + percent(fill), {splitter.placement_of(cuts), order});
+    }
+    if (objective.per_byte > 0) {
+      candidates.add(prefix + "/live", {splitter.placement_of(splitter.by_memory()), order});
+    }
+  }
+}
+
+void add_cpop(const DeviceTables& tables, Candidates& candidates) {
+  const DeviceProblem& problem = tables.problem;
+  std::vector<int64_t> priorities = upward_ranks(tables);
+  const std::vector<int64_t> down = downward_ranks(tables);
+  for (int32_t v = 0; v < problem.n_ops; ++v) priorities[v] += down[v];
+  std::vector<int32_t> path;
+  for (const int32_t v : tables.topological) {
+    if (problem.predecessors[v].empty() && (path.empty() || priorities[v] > priorities[path[0]])) {
+      path.assign(1, v);
+    }
+  }
+  while (!path.empty()) {
+    const auto below = problem.successors[path.back()];
+    const auto next = std::find_if(below.begin(), below.end(), [&](int32_t v) {
+      return priorities[v] == priorities[path[0]];
+    });
+    if (next == below.end()) break;
+    path.push_back(*next);
+  }
+  int32_t fastest = 0;
+  int64_t least = INT64_MAX;
+  for (int32_t d = 0; d < problem.n_devices; ++d) {
+    int64_t work = 0;
+    for (const int32_t v : path) {
+      work += problem.may_run_on(v, d) ? problem.duration_of(v, d) : 2 * tables.mean_duration[v];
+    }
+    if (work < least) fastest = d;
+    least = std::min(least, work);
+  }
+  std::vector<int32_t> wished(problem.n_ops, -1);
+  for (const int32_t v : path) wished[v] = fastest;
+  candidates.add("cpop", insertion_schedule(tables, {priorities, {}, wished}));
+}
+
+void add_peft(const DeviceTables& tables, Candidates& candidates) {
+  const DeviceProblem& problem = tables.problem;
+  const std::vector<int64_t> beyond = optimistic_costs(tables);
+  std::vector<int64_t> priorities(problem.n_ops, 0);  // sums: all ops have as many devices
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    for (int32_t d = 0; d < problem.n_devices; ++d) {
+      priorities[v] += beyond[static_cast<int64_t>(v) * problem.n_devices + d] / problem.n_devices;
+    }
+  }
+  candidates.add("peft", insertion_schedule(tables, {priorities, beyond, {}}));
+}
+
+void add_greedy_memory(const DeviceTables& tables, Candidates& candidates) {
+  for (const BaseOrder kind : {BaseOrder::LeastMemory, BaseOrder::SafeMemory, BaseOrder::Dfs}) {
+    const std::vector<int32_t> order = base_order(tables, kind);
+    const std::string number = std::to_string(static_cast<int>(kind));
+    candidates.add("greedy-memory/growth " + number, {least_growth(tables, order), order});
+    int64_t low = 0, high = 0;
+    MemoryLedger one(tables);
+    for (const int32_t v : order) {
+      low = std::max(low, one.effect_of(v, 0).added);
+      one.place(v, 0);
+    }
+    high = one.peak(0);
+    for (const double part : {0.0, 0.1, 0.2, 0.3, 0.45, 0.6}) {
+      const int64_t most = low + static_cast<int64_t>(part * static_cast<double>(high - low));
+      candidates.add("greedy-memory/follow " + percent(part) + " " + number,
+                     {follow_inputs(tables, order, most), order});
+    }
+  }
+}
+
+void add_rule(const DeviceTables& tables, DeviceRule rule, const Objective& objective,
+              Candidates& candidates) {
+  const DeviceProblem& problem = tables.problem;
+  switch (rule) {
+    case DeviceRule::SingleDevice:
+      for (int32_t d = 0; d < problem.n_devices; ++d) {
+        candidates.add("single-device " + std::to_string(d), {single_device(tables, d), tables.topological});
+      }
+      return;
+    case DeviceRule::RoundRobin:
+      candidates.add("round-robin", {round_robin(tables), tables.topological});
+      return;
+    case DeviceRule::FileOrder: return add_splits(tables, "file-order", BaseOrder::File, objective, candidates);
+    case DeviceRule::Dfs: return add_splits(tables, "dfs", BaseOrder::Dfs, objective, candidates);
+    case DeviceRule::Bfs: return add_splits(tables, "bfs", BaseOrder::Levels, objective, candidates);
+    case DeviceRule::MTopo: {
+      const std::vector<int32_t> order = base_order(tables, BaseOrder::Levels);
+      candidates.add("m-topo", {topological_fill(tables, order, true), order});
+      candidates.add("m-topo/full", {topological_fill(tables, order, false), order});
+      return;
+    }
+    case DeviceRule::MEtf: {
+      const DeviceProblem together = put_together(problem);
+      const DeviceTables joined(together);
+      candidates.add("m-etf", earliest_schedule(joined, {static_levels(joined), {}, {}}));
+      return;
+    }
+    case DeviceRule::Etf:
+      candidates.add("etf", earliest_schedule(tables, {static_levels(tables), {}, {}}));
+      return;
+    case DeviceRule::Heft:
+      candidates.add("heft", insertion_schedule(tables, {upward_ranks(tables), {}, {}}));
+      return;
+    case DeviceRule::Cpop: return add_cpop(tables, candidates);
+    case DeviceRule::Peft: return add_peft(tables, candidates);
+    case DeviceRule::GreedyMemory: return add_greedy_memory(tables, candidates);
+  }
+}
+
+}  // namespace
+
+std::vector<NamedSchedule> heuristic_schedules(const DeviceProblem& problem,
+                                               std::span<const DeviceRule> rules,
+                                               const Objective& objective, int64_t& evaluations) {
+  const DeviceTables tables(problem);
+  Candidates candidates(tables, objective);
+  for (const DeviceRule rule : rules) add_rule(tables, rule, objective, candidates);
+  candidates.reorder_best();
+  evaluations = candidates.evaluations();
+  return candidates.take();
+}
+
+NamedSchedule favorite_schedule(const DeviceProblem& problem, std::span<const int32_t> favorites,
+                                bool puts_together, const Objective& objective) {
+  const DeviceProblem together = puts_together ? put_together(problem) : problem;
+  const DeviceTables tables(together);
+  Placed placed = earliest_schedule(tables, {static_levels(tables), {}, favorites});
+  canonize(problem, placed);
+  return judged(problem, objective, puts_together ? "m-sct" : "sct", std::move(placed));
+}
+
+DeviceSchedule schedule_placement(const DeviceProblem& problem, std::vector<int32_t> placement,
+                                  PlacementOrder order) {
+  const DeviceTables tables(problem);
+  DeviceSchedule schedule;
+  switch (order) {
+    case PlacementOrder::File: schedule.order = base_order(tables, BaseOrder::File); break;
+    case PlacementOrder::Dfs: schedule.order = base_order(tables, BaseOrder::Dfs); break;
+    case PlacementOrder::Levels: schedule.order = base_order(tables, BaseOrder::Levels); break;
+    case PlacementOrder::LeastMemory: schedule.order = base_order(tables, BaseOrder::LeastMemory); break;
+    case PlacementOrder::SafeMemory: schedule.order = base_order(tables, BaseOrder::SafeMemory); break;
+    case PlacementOrder::List: {
+      const std::vector<int64_t> ranks = placed_ranks(tables, placement);
+      schedule.order = earliest_schedule(tables, {ranks, placement, {}}).order;
+    }
+  }
+  schedule.placement = std::move(placement);
+  complete_schedule(problem, schedule);
+  return schedule;
+}
+
+}  // namespace regal
