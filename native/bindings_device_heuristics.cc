@@ -15,6 +15,8 @@ using regal::NamedSchedule;
 using regal::Objective;
 using regal::PlacementOrder;
 
+using Placements = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
 namespace {
 
 // Indices are the caller's: a wrong one must not be used.
@@ -26,6 +28,23 @@ std::vector<int32_t> checked(Ints values, int32_t n, int32_t low, int32_t high, 
     result.push_back(static_cast<int32_t>(value));
   }
   return result;
+}
+
+// A placement that is taken as it is must be legal.
+std::vector<std::vector<int32_t>> placements_of(const DeviceProblem& problem, Placements rows, bool fits) {
+  if (rows.shape(1) != static_cast<size_t>(problem.n_ops)) throw nb::value_error("placements: one device per op");
+  std::vector<std::vector<int32_t>> placements(rows.shape(0), std::vector<int32_t>(problem.n_ops));
+  for (size_t row = 0; row < rows.shape(0); ++row) {
+    for (int32_t v = 0; v < problem.n_ops; ++v) {
+      const int64_t device = rows(row, v);
+      if (device < 0 || device >= problem.n_devices) throw nb::value_error("placements: not a device");
+      placements[row][v] = static_cast<int32_t>(device);
+      const int32_t first = problem.members[problem.group[v]][0];
+      const bool is_legal = problem.may_run_on(v, placements[row][v]) && placements[row][first] == placements[row][v];
+      if (!fits && !is_legal) throw nb::value_error("placements: not colocated, or a device may not run an op");
+    }
+  }
+  return placements;
 }
 
 void bind_rules(nb::module_& module) {
@@ -83,17 +102,16 @@ void bind_device_heuristics(nb::module_& module) {
       "problem"_a, "favorites"_a, "puts_together"_a, "per_ns"_a, "per_byte"_a,
       "SCT: ETF in which a device waits for the favorite child of its last op (-1: none).");
   module.def(
-      "schedule_placement",
-      [](const DeviceProblem& problem, Ints placement, PlacementOrder order) {
-        std::vector<int32_t> devices =
-            checked(placement, problem.n_ops, 0, problem.n_devices, "placement: one device per op");
-        for (int32_t v = 0; v < problem.n_ops; ++v) {
-          if (!problem.may_run_on(v, devices[v])) throw nb::value_error("placement: a device may not run its op");
-        }
+      "placed_schedules",
+      [](const DeviceProblem& problem, Placements placements, PlacementOrder order, bool fits, double per_ns,
+         double per_byte, int threads) {
+        const std::vector<std::vector<int32_t>> rows = placements_of(problem, placements, fits);
         nb::gil_scoped_release unlocked;
-        return regal::schedule_placement(problem, std::move(devices), order);
+        return regal::placed_schedules(problem, rows, order, fits, Objective{per_ns, per_byte}, threads);
       },
-      "problem"_a, "placement"_a, "order"_a, "Returns the complete schedule of a placement.");
+      "problem"_a, "placements"_a, "order"_a, "fits"_a, "per_ns"_a, "per_byte"_a, "threads"_a = 1,
+      "Returns the complete schedule of each placement, a row of one device per op. With `fits` an op\n"
+      "moves where its group is, or where it may run, or where there is room.");
   module.def(
       "random_schedule",
       [](const DeviceProblem& problem, double per_ns, double per_byte, uint64_t seed, int64_t first,

@@ -12,6 +12,7 @@
 #include "device_heuristics_splits.h"
 #include "device_heuristics_tables.h"
 #include "rng.h"
+#include "threads.h"
 
 namespace regal {
 namespace {
@@ -24,18 +25,30 @@ std::string percent(double value) { return std::to_string(std::lround(value * 10
 class Candidates {
  public:
   Candidates(const DeviceTables& tables, const Objective& objective)
-      : tables_(tables), objective_(objective) {}
+      : tables_(tables), orders_(tables), objective_(objective) {}
 
-  void add(std::string name, Placed placed);
+  const std::vector<int32_t>& order(BaseOrders::Kind kind) { return orders_[kind]; }
+  const Objective& objective() const { return objective_; }
+  void add_schedule(std::string name, Placed placed) { add(std::move(name), std::move(placed), false); }
+  // Its ops may just as well run in other orders: reorder_best() tries them.
+  void add_placement(std::string name, Placed placed) { add(std::move(name), std::move(placed), true); }
   void reorder_best();
   int64_t evaluations() const { return static_cast<int64_t>(seen_.size()); }
   std::vector<NamedSchedule> take();
 
  private:
+  struct Candidate {
+    NamedSchedule named;
+    bool has_free_order;
+  };
+  void add(std::string name, Placed placed, bool has_free_order);
+  void sort_best_first();
+
   const DeviceTables& tables_;
+  BaseOrders orders_;
   const Objective& objective_;
   std::unordered_set<uint64_t> seen_;
-  std::vector<NamedSchedule> found_;
+  std::vector<Candidate> found_;
 };
 
 // Devices of one class are numbered by first use, so that equal schedules look equal.
@@ -54,12 +67,6 @@ void canonize(const DeviceProblem& problem, Placed& placed) {
   for (int32_t& device : placed.placement) device = renamed[device];
 }
 
-void sort_best_first(std::vector<NamedSchedule>& found) {
-  std::stable_sort(found.begin(), found.end(), [](const NamedSchedule& a, const NamedSchedule& b) {
-    return a.score.is_better_than(b.score);
-  });
-}
-
 NamedSchedule judged(const DeviceProblem& problem, const Objective& objective, std::string name,
                      Placed placed) {
   NamedSchedule named{std::move(name), {}, {}};
@@ -71,43 +78,52 @@ NamedSchedule judged(const DeviceProblem& problem, const Objective& objective, s
   return named;
 }
 
-void Candidates::add(std::string name, Placed placed) {
+void Candidates::add(std::string name, Placed placed, bool has_free_order) {
   canonize(tables_.problem, placed);
   uint64_t hash = 0;
   for (const auto* values : {&placed.placement, &placed.order}) {
     for (const int32_t value : *values) hash = mixed(hash ^ static_cast<uint64_t>(value));
   }
   if (!seen_.insert(hash).second) return;
-  found_.push_back(judged(tables_.problem, objective_, std::move(name), std::move(placed)));
+  found_.push_back(
+      {judged(tables_.problem, objective_, std::move(name), std::move(placed)), has_free_order});
+}
+
+void Candidates::sort_best_first() {
+  std::stable_sort(found_.begin(), found_.end(), [](const Candidate& a, const Candidate& b) {
+    return a.named.score.is_better_than(b.named.score);
+  });
 }
 
 // The best placements once more, in orders that suit the objective.
 void Candidates::reorder_best() {
-  sort_best_first(found_);
+  sort_best_first();
   std::vector<std::pair<std::string, std::vector<int32_t>>> best;
-  for (const NamedSchedule& named : found_) {
+  for (const auto& [named, has_free_order] : found_) {
     const std::vector<int32_t>& placement = named.schedule.placement;
     const bool is_new = std::none_of(best.begin(), best.end(),
                                      [&](const auto& other) { return other.second == placement; });
-    if (is_new) best.emplace_back(named.name, placement);
+    if (has_free_order && is_new) best.emplace_back(named.name, placement);
     if (best.size() == kReordered) break;
   }
   for (const auto& [name, placement] : best) {
     if (objective_.per_ns > 0) {
       const std::vector<int64_t> ranks = placed_ranks(tables_, placement);
-      add(name + "/list", earliest_schedule(tables_, {ranks, placement, {}}));
+      add_schedule(name + "/list", earliest_schedule(tables_, {ranks, placement, {}}));
     }
     if (objective_.per_byte > 0) {
-      add(name + "/memory", {placement, base_order(tables_, BaseOrder::LeastMemory)});
-      add(name + "/safe", {placement, base_order(tables_, BaseOrder::SafeMemory)});
-      add(name + "/dfs", {placement, base_order(tables_, BaseOrder::Dfs)});
+      add_schedule(name + "/memory", {placement, order(BaseOrders::kLeastMemory)});
+      add_schedule(name + "/safe", {placement, order(BaseOrders::kSafeMemory)});
+      add_schedule(name + "/dfs", {placement, order(BaseOrders::kDfs)});
     }
   }
+  sort_best_first();
 }
 
 std::vector<NamedSchedule> Candidates::take() {
-  sort_best_first(found_);
-  return std::move(found_);
+  std::vector<NamedSchedule> result;
+  for (Candidate& candidate : found_) result.push_back(std::move(candidate.named));
+  return result;
 }
 
 // Shares of the work that all but the last device get; 1 is balanced, n everything on the first.
@@ -119,9 +135,9 @@ std::vector<double> fills(int32_t devices) {
   return result;
 }
 
-void add_splits(const DeviceTables& tables, const std::string& name, BaseOrder kind,
-                const Objective& objective, Candidates& candidates) {
-  const std::vector<int32_t> order = base_order(tables, kind);
+void add_splits(const DeviceTables& tables, const std::string& name, BaseOrders::Kind kind,
+                Candidates& candidates) {
+  const std::vector<int32_t>& order = candidates.order(kind);
   std::vector<int32_t> sequence(tables.n_devices());
   std::iota(sequence.begin(), sequence.end(), 0);
   const auto& classes = tables.problem.device_class;
@@ -133,15 +149,15 @@ void add_splits(const DeviceTables& tables, const std::string& name, BaseOrder k
     OrderSplitter splitter(tables, order, sequence);
     for (const double fill : fills(tables.n_devices())) {
       const Cuts cuts = splitter.by_work(fill);
-      candidates.add(prefix + "/work " + percent(fill), {splitter.placement_of(cuts), order});
+      candidates.add_placement(prefix + "/work " + percent(fill), {splitter.placement_of(cuts), order});
     }
     for (const double fill : {1.05, 1.2, 1.5, static_cast<double>(tables.n_devices())}) {
       const Cuts cuts = splitter.by_traffic(fill);
       if (cuts.empty()) continue;
-      candidates.add(prefix + "/traffic " + percent(fill), {splitter.placement_of(cuts), order});
+      candidates.add_placement(prefix + "/traffic " + percent(fill), {splitter.placement_of(cuts), order});
     }
-    if (objective.per_byte > 0) {
-      candidates.add(prefix + "/live", {splitter.placement_of(splitter.by_memory()), order});
+    if (candidates.objective().per_byte > 0) {
+      candidates.add_placement(prefix + "/live", {splitter.placement_of(splitter.by_memory()), order});
     }
   }
 }
@@ -177,7 +193,7 @@ void add_cpop(const DeviceTables& tables, Candidates& candidates) {
   }
   std::vector<int32_t> wished(problem.n_ops, -1);
   for (const int32_t v : path) wished[v] = fastest;
-  candidates.add("cpop", insertion_schedule(tables, {priorities, {}, wished}));
+  candidates.add_schedule("cpop", insertion_schedule(tables, {priorities, {}, wished}));
 }
 
 void add_peft(const DeviceTables& tables, Candidates& candidates) {
@@ -189,14 +205,16 @@ void add_peft(const DeviceTables& tables, Candidates& candidates) {
       priorities[v] += beyond[static_cast<int64_t>(v) * problem.n_devices + d] / problem.n_devices;
     }
   }
-  candidates.add("peft", insertion_schedule(tables, {priorities, beyond, {}}));
+  candidates.add_schedule("peft", insertion_schedule(tables, {priorities, beyond, {}}));
 }
 
 void add_greedy_memory(const DeviceTables& tables, Candidates& candidates) {
-  for (const BaseOrder kind : {BaseOrder::LeastMemory, BaseOrder::SafeMemory, BaseOrder::Dfs}) {
-    const std::vector<int32_t> order = base_order(tables, kind);
-    const std::string number = std::to_string(static_cast<int>(kind));
-    candidates.add("greedy-memory/growth " + number, {least_growth(tables, order), order});
+  const std::pair<BaseOrders::Kind, std::string> kinds[] = {{BaseOrders::kLeastMemory, "memory"},
+                                                            {BaseOrders::kSafeMemory, "safe"},
+                                                            {BaseOrders::kDfs, "dfs"}};
+  for (const auto& [kind, order_name] : kinds) {
+    const std::vector<int32_t>& order = candidates.order(kind);
+    candidates.add_placement("greedy-memory/" + order_name + "/growth", {least_growth(tables, order), order});
     int64_t low = 0, high = 0;
     MemoryLedger one(tables);
     for (const int32_t v : order) {
@@ -206,44 +224,44 @@ void add_greedy_memory(const DeviceTables& tables, Candidates& candidates) {
     high = one.peak(0);
     for (const double part : {0.0, 0.1, 0.2, 0.3, 0.45, 0.6}) {
       const int64_t most = low + static_cast<int64_t>(part * static_cast<double>(high - low));
-      candidates.add("greedy-memory/follow " + percent(part) + " " + number,
+      candidates.add_placement("greedy-memory/" + order_name + "/follow " + percent(part),
                      {follow_inputs(tables, order, most), order});
     }
   }
 }
 
-void add_rule(const DeviceTables& tables, DeviceRule rule, const Objective& objective,
-              Candidates& candidates) {
+void add_rule(const DeviceTables& tables, DeviceRule rule, Candidates& candidates) {
   const DeviceProblem& problem = tables.problem;
   switch (rule) {
     case DeviceRule::SingleDevice:
       for (int32_t d = 0; d < problem.n_devices; ++d) {
-        candidates.add("single-device " + std::to_string(d), {single_device(tables, d), tables.topological});
+        candidates.add_placement("single-device " + std::to_string(d), {single_device(tables, d), tables.topological});
       }
       return;
     case DeviceRule::RoundRobin:
-      candidates.add("round-robin", {round_robin(tables), tables.topological});
+      candidates.add_placement("round-robin", {round_robin(tables), tables.topological});
       return;
-    case DeviceRule::FileOrder: return add_splits(tables, "file-order", BaseOrder::File, objective, candidates);
-    case DeviceRule::Dfs: return add_splits(tables, "dfs", BaseOrder::Dfs, objective, candidates);
-    case DeviceRule::Bfs: return add_splits(tables, "bfs", BaseOrder::Levels, objective, candidates);
+    case DeviceRule::FileOrder: return add_splits(tables, "file-order", BaseOrders::kFile, candidates);
+    case DeviceRule::Dfs: return add_splits(tables, "dfs", BaseOrders::kDfs, candidates);
+    case DeviceRule::Bfs: return add_splits(tables, "bfs", BaseOrders::kLevels, candidates);
     case DeviceRule::MTopo: {
-      const std::vector<int32_t> order = base_order(tables, BaseOrder::Levels);
-      candidates.add("m-topo", {topological_fill(tables, order, true), order});
-      candidates.add("m-topo/full", {topological_fill(tables, order, false), order});
+      const std::vector<int32_t>& order = candidates.order(BaseOrders::kLevels);
+      candidates.add_placement("m-topo", {topological_fill(tables, order, true), order});
+      candidates.add_placement("m-topo/full", {topological_fill(tables, order, false), order});
       return;
     }
     case DeviceRule::MEtf: {
       const DeviceProblem together = put_together(problem);
       const DeviceTables joined(together);
-      candidates.add("m-etf", earliest_schedule(joined, {static_levels(joined), {}, {}}));
+      candidates.add_schedule("m-etf", earliest_schedule(tables, {static_levels(tables), {}, {}}));
+      candidates.add_schedule("m-etf/together", earliest_schedule(joined, {static_levels(joined), {}, {}}));
       return;
     }
     case DeviceRule::Etf:
-      candidates.add("etf", earliest_schedule(tables, {static_levels(tables), {}, {}}));
+      candidates.add_schedule("etf", earliest_schedule(tables, {static_levels(tables), {}, {}}));
       return;
     case DeviceRule::Heft:
-      candidates.add("heft", insertion_schedule(tables, {upward_ranks(tables), {}, {}}));
+      candidates.add_schedule("heft", insertion_schedule(tables, {upward_ranks(tables), {}, {}}));
       return;
     case DeviceRule::Cpop: return add_cpop(tables, candidates);
     case DeviceRule::Peft: return add_peft(tables, candidates);
@@ -258,7 +276,7 @@ std::vector<NamedSchedule> heuristic_schedules(const DeviceProblem& problem,
                                                const Objective& objective, int64_t& evaluations) {
   const DeviceTables tables(problem);
   Candidates candidates(tables, objective);
-  for (const DeviceRule rule : rules) add_rule(tables, rule, objective, candidates);
+  for (const DeviceRule rule : rules) add_rule(tables, rule, candidates);
   candidates.reorder_best();
   evaluations = candidates.evaluations();
   return candidates.take();
@@ -273,24 +291,28 @@ NamedSchedule favorite_schedule(const DeviceProblem& problem, std::span<const in
   return judged(problem, objective, puts_together ? "m-sct" : "sct", std::move(placed));
 }
 
-DeviceSchedule schedule_placement(const DeviceProblem& problem, std::vector<int32_t> placement,
-                                  PlacementOrder order) {
+std::vector<NamedSchedule> placed_schedules(const DeviceProblem& problem,
+                                            std::span<const std::vector<int32_t>> placements,
+                                            PlacementOrder order, bool fits,
+                                            const Objective& objective, int threads) {
   const DeviceTables tables(problem);
-  DeviceSchedule schedule;
-  switch (order) {
-    case PlacementOrder::File: schedule.order = base_order(tables, BaseOrder::File); break;
-    case PlacementOrder::Dfs: schedule.order = base_order(tables, BaseOrder::Dfs); break;
-    case PlacementOrder::Levels: schedule.order = base_order(tables, BaseOrder::Levels); break;
-    case PlacementOrder::LeastMemory: schedule.order = base_order(tables, BaseOrder::LeastMemory); break;
-    case PlacementOrder::SafeMemory: schedule.order = base_order(tables, BaseOrder::SafeMemory); break;
-    case PlacementOrder::List: {
-      const std::vector<int64_t> ranks = placed_ranks(tables, placement);
-      schedule.order = earliest_schedule(tables, {ranks, placement, {}}).order;
+  BaseOrders orders(tables);
+  const bool is_fixed = order != PlacementOrder::List;
+  const std::vector<int32_t> base =
+      is_fixed ? orders[static_cast<BaseOrders::Kind>(order)] : std::vector<int32_t>{};
+  std::vector<NamedSchedule> result(placements.size());
+  Workers workers(threads);
+  workers.run(static_cast<int64_t>(placements.size()), [&](int64_t task, int) {
+    Placed placed{placements[task], base};
+    if (fits) placed.placement = fit_placement(tables, placements[task]);
+    if (!is_fixed) {
+      const std::vector<int64_t> ranks = placed_ranks(tables, placed.placement);
+      placed.order = earliest_schedule(tables, {ranks, placed.placement, {}}).order;
     }
-  }
-  schedule.placement = std::move(placement);
-  complete_schedule(problem, schedule);
-  return schedule;
+    result[task] = judged(problem, objective, std::to_string(task), std::move(placed));
+    return true;
+  });
+  return result;
 }
 
 }  // namespace regal

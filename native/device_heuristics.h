@@ -18,7 +18,7 @@ enum class DeviceRule {
   Dfs,           // the same of a depth-first order
   Bfs,           // the same of the order by levels
   MTopo,         // Baechi's m-TOPO: devices filled with bytes one after another
-  MEtf,          // Baechi's m-ETF: ETF over ops that are put together with their only readers
+  MEtf,          // Baechi's m-ETF: ETF, and ETF over ops put together with their only readers
   Etf,           // earliest start of all ready ops and devices
   Heft,          // upward rank, earliest finish, inserted into gaps
   Cpop,          // the critical path on one device
@@ -53,8 +53,13 @@ enum class PlacementOrder {
   File, Dfs, Levels, LeastMemory, SafeMemory,
   List,  // list scheduling by the longest way to the end, with the transfers of the placement
 };
-DeviceSchedule schedule_placement(const DeviceProblem& problem, std::vector<int32_t> placement,
-                                  PlacementOrder order);
+
+// Complete schedules of placements (op -> device), judged. With `fits` an op moves where its
+// group is, or to another device where its own may not run it or is full.
+std::vector<NamedSchedule> placed_schedules(const DeviceProblem& problem,
+                                            std::span<const std::vector<int32_t>> placements,
+                                            PlacementOrder order, bool fits,
+                                            const Objective& objective, int threads);
 
 // The best of the random schedules number first .. first + count - 1 of this seed: groups on
 // devices that may run them, ready ops in random order. Number k is the same for every call.

@@ -102,6 +102,17 @@ std::vector<int32_t> round_robin(const DeviceTables& tables) {
   return placement;
 }
 
+std::vector<int32_t> fit_placement(const DeviceTables& tables, std::span<const int32_t> wished) {
+  const std::vector<int32_t> devices = all_devices(tables);
+  MemoryLedger ledger(tables);
+  std::vector<int32_t> placement(tables.n_ops());
+  for (const int32_t v : tables.topological) {
+    placement[v] = ledger.fitting_device(v, devices, static_cast<size_t>(wished[v]));
+    ledger.place(v, placement[v]);
+  }
+  return placement;
+}
+
 std::vector<int32_t> single_device(const DeviceTables& tables, int32_t device) {
   const DeviceProblem& problem = tables.problem;
   const int64_t devices = problem.n_devices;

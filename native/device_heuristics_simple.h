@@ -18,6 +18,10 @@ std::vector<int32_t> topological_fill(const DeviceTables& tables, std::span<cons
 // Groups in turn over the devices that may run them and are not full.
 std::vector<int32_t> round_robin(const DeviceTables& tables);
 
+// Ops on the devices that they wish, unless their group is elsewhere, or may not run there, or the
+// device is full while another is not.
+std::vector<int32_t> fit_placement(const DeviceTables& tables, std::span<const int32_t> wished);
+
 // Everything on one device; groups that it may not run go where they are fastest.
 std::vector<int32_t> single_device(const DeviceTables& tables, int32_t device);
 

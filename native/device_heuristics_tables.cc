@@ -219,15 +219,17 @@ std::vector<int64_t> optimistic_costs(const DeviceTables& tables) {
   return cost;
 }
 
-std::vector<int32_t> base_order(const DeviceTables& tables, BaseOrder kind) {
+const std::vector<int32_t>& BaseOrders::operator[](Kind kind) {
+  std::vector<int32_t>& order = orders_[kind];
+  if (!order.empty()) return order;
   switch (kind) {
-    case BaseOrder::File: return tables.topological;
-    case BaseOrder::Levels: return by_levels(tables);
-    case BaseOrder::Dfs: return classic_order(on_one_device(tables), Classic::Dfs);
-    case BaseOrder::LeastMemory: return classic_order(on_one_device(tables), Classic::GreedyMemory);
-    case BaseOrder::SafeMemory: return classic_order(on_one_device(tables), Classic::Safe);
+    case kDfs: order = classic_order(on_one_device(tables_), Classic::Dfs); break;
+    case kLevels: order = by_levels(tables_); break;
+    case kLeastMemory: order = classic_order(on_one_device(tables_), Classic::GreedyMemory); break;
+    case kSafeMemory: order = classic_order(on_one_device(tables_), Classic::Safe); break;
+    default: order = tables_.topological;
   }
-  return tables.topological;
+  return order;
 }
 
 }  // namespace regal

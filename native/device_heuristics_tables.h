@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,9 +39,18 @@ std::vector<int64_t> downward_ranks(const DeviceTables& tables);
 // the end of the graph if every op below ran where that is fastest, with no waiting.
 std::vector<int64_t> optimistic_costs(const DeviceTables& tables);
 
-// Legal orders that a split can follow.
-enum class BaseOrder { File, Dfs, Levels, LeastMemory, SafeMemory };
+// Legal orders that a split can follow, each made when it is first asked for.
+class BaseOrders {
+ public:
+  enum Kind { kFile, kDfs, kLevels, kLeastMemory, kSafeMemory, kCount };
 
-std::vector<int32_t> base_order(const DeviceTables& tables, BaseOrder kind);
+  // Keeps a reference.
+  explicit BaseOrders(const DeviceTables& tables) : tables_(tables) {}
+  const std::vector<int32_t>& operator[](Kind kind);
+
+ private:
+  const DeviceTables& tables_;
+  std::array<std::vector<int32_t>, kCount> orders_;
+};
 
 }  // namespace regal
