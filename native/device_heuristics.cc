@@ -199,11 +199,13 @@ void add_cpop(const DeviceTables& tables, Candidates& candidates) {
 void add_peft(const DeviceTables& tables, Candidates& candidates) {
   const DeviceProblem& problem = tables.problem;
   const std::vector<int64_t> beyond = optimistic_costs(tables);
-  std::vector<int64_t> priorities(problem.n_ops, 0);  // sums: all ops have as many devices
+  std::vector<int64_t> priorities(problem.n_ops);
   for (int32_t v = 0; v < problem.n_ops; ++v) {
+    Mean mean(problem.n_devices);
     for (int32_t d = 0; d < problem.n_devices; ++d) {
-      priorities[v] += beyond[static_cast<int64_t>(v) * problem.n_devices + d] / problem.n_devices;
+      mean.add(beyond[static_cast<int64_t>(v) * problem.n_devices + d]);
     }
+    priorities[v] = mean.value();
   }
   candidates.add_schedule("peft", insertion_schedule(tables, {priorities, beyond, {}}));
 }

@@ -28,7 +28,7 @@ enum class DeviceRule {
 
 inline constexpr DeviceRule kDeviceRules[] = {
     DeviceRule::SingleDevice, DeviceRule::RoundRobin, DeviceRule::FileOrder, DeviceRule::Dfs,
-    DeviceRule::Bfs,          DeviceRule::MTopo,      DeviceRule::MEtf,      DeviceRule::Etf,
+    DeviceRule::Bfs,          DeviceRule::MTopo,      DeviceRule::Etf,       DeviceRule::MEtf,
     DeviceRule::Heft,         DeviceRule::Cpop,       DeviceRule::Peft,      DeviceRule::GreedyMemory};
 
 struct NamedSchedule {

@@ -6,7 +6,7 @@
 
 namespace regal {
 
-int64_t Timeline::earliest(int64_t ready, int64_t length) const {
+int64_t BusyTimes::earliest(int64_t ready, int64_t length) const {
   auto gap = std::lower_bound(gaps_.begin(), gaps_.end(), ready + length,
                               [](const Gap& a, int64_t end) { return a.end < end; });
   for (; gap != gaps_.end(); ++gap) {
@@ -16,7 +16,7 @@ int64_t Timeline::earliest(int64_t ready, int64_t length) const {
   return std::max(end_, ready);
 }
 
-void Timeline::reserve(int64_t start, int64_t length) {
+void BusyTimes::reserve(int64_t start, int64_t length) {
   const int64_t end = start + length;
   if (start >= end_) {
     if (start > end_) gaps_.push_back({end_, start});
@@ -89,7 +89,7 @@ int64_t ListSchedule::arrival(int32_t op, int32_t device, bool books) {
     const int64_t length = problem.transfer_of(send.tensor, send.source, device);
     int64_t start = send.ready;
     if (problem.has_contention) {
-      Timeline& link = links_[send.source * devices_ + device];
+      BusyTimes& link = links_[send.source * devices_ + device];
       start = link.earliest(std::max(send.ready, sent_until_[send.source]), length);
       if (books) link.reserve(start, length);
       sent_until_[send.source] = start + length;
@@ -103,7 +103,7 @@ int64_t ListSchedule::arrival(int32_t op, int32_t device, bool books) {
 int64_t ListSchedule::ready_at(int32_t op, int32_t device) { return arrival(op, device, false); }
 
 int64_t ListSchedule::start_at(int32_t op, int32_t device, int64_t ready, bool appends) const {
-  const Timeline& busy = busy_[device];
+  const BusyTimes& busy = busy_[device];
   if (appends) return std::max(busy.end(), ready);
   return busy.earliest(ready, tables_->problem.duration_of(op, device));
 }

@@ -9,7 +9,7 @@
 namespace regal {
 
 // When one device or link is busy.
-class Timeline {
+class BusyTimes {
  public:
   // The first start >= ready of an idle stretch of this length.
   // Cost: logarithmic in the gaps, plus the gaps that are too short.
@@ -72,8 +72,8 @@ class ListSchedule {
   std::vector<int32_t> sequence_;   // ops as they were placed
   std::vector<int32_t> home_;       // per tensor: device of a graph input, or -1
   std::vector<int64_t> there_;      // [tensor * devices + device]: since when; -1: it is not
-  std::vector<Timeline> busy_;      // per device
-  std::vector<Timeline> links_;     // [source * devices + target]
+  std::vector<BusyTimes> busy_;      // per device
+  std::vector<BusyTimes> links_;     // [source * devices + target]
   std::vector<Missing> missing_;    // scratch
   std::vector<int64_t> sent_until_; // scratch, per source
 };

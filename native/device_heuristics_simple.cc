@@ -15,7 +15,8 @@ std::vector<int32_t> all_devices(const DeviceTables& tables) {
   return devices;
 }
 
-// Per group its residents and all bytes that it makes: as in Baechi, nothing is freed.
+// Per group its residents and all bytes that it makes: as in Baechi, nothing is freed. Where no op
+// takes memory its time stands for it, else one device would get everything.
 std::vector<int64_t> bytes_of_groups(const DeviceTables& tables) {
   const DeviceProblem& problem = tables.problem;
   std::vector<int64_t> bytes(problem.n_groups, 0);
@@ -27,6 +28,9 @@ std::vector<int64_t> bytes_of_groups(const DeviceTables& tables) {
         if (problem.storage[t] >= 0) bytes[g] += problem.bytes[problem.storage[t]];
       }
     }
+  }
+  if (std::all_of(bytes.begin(), bytes.end(), [](int64_t size) { return size == 0; })) {
+    for (int32_t v = 0; v < problem.n_ops; ++v) bytes[problem.group[v]] += tables.mean_duration[v];
   }
   return bytes;
 }

@@ -68,11 +68,6 @@ OrderProblem on_one_device(const DeviceTables& tables) {
   return one;
 }
 
-// Mean over `count` values without a sum that could overflow.
-int64_t part_of_mean(int64_t value, int64_t count, int64_t times = 1) {
-  return value / count * times + value % count * times / count;
-}
-
 void fill_means(DeviceTables& tables) {
   const DeviceProblem& problem = tables.problem;
   const int32_t devices = problem.n_devices;
@@ -80,12 +75,11 @@ void fill_means(DeviceTables& tables) {
   for (int32_t v = 0; v < problem.n_ops; ++v) {
     int64_t count = 0;
     for (int32_t d = 0; d < devices; ++d) count += problem.may_run_on(v, d) ? 1 : 0;
+    Mean mean(count);
     for (int32_t d = 0; d < devices; ++d) {
-      if (problem.may_run_on(v, d)) {
-        tables.mean_duration[v] += part_of_mean(problem.duration_of(v, d), count);
-      }
+      if (problem.may_run_on(v, d)) mean.add(problem.duration_of(v, d));
     }
-    tables.mean_duration[v] = std::max<int64_t>(tables.mean_duration[v], 1);
+    tables.mean_duration[v] = mean.value();
   }
   tables.mean_transfer.assign(problem.n_tensors, 0);
   const int64_t links = static_cast<int64_t>(devices) * (devices - 1);
@@ -94,13 +88,16 @@ void fill_means(DeviceTables& tables) {
   for (const int32_t link : problem.link_class) {
     if (link >= 0) ++uses[link];
   }
-  for (int64_t link = 0; link < problem.n_link_classes; ++link) {
-    for (int64_t t = 0; t < problem.n_tensors; ++t) {
-      const int64_t transfer = problem.transfer[link * problem.n_tensors + t];
-      tables.mean_transfer[t] += part_of_mean(transfer, links, uses[link]);
+  for (int64_t t = 0; t < problem.n_tensors; ++t) {
+    Mean mean(links);
+    for (int64_t link = 0; link < problem.n_link_classes; ++link) {
+      mean.add(problem.transfer[link * problem.n_tensors + t], uses[link]);
     }
+    tables.mean_transfer[t] = mean.value();
   }
-  for (const int64_t latency : problem.latency) tables.mean_latency += part_of_mean(latency, links);
+  Mean mean(links);
+  for (const int64_t latency : problem.latency) mean.add(latency);
+  tables.mean_latency = mean.value();
 }
 
 // Ranks from the last op to the first; edge costs as functions of what crosses the edge.

@@ -8,6 +8,22 @@
 
 namespace regal {
 
+// The mean of `count` values, rounded down, without a sum that could overflow.
+class Mean {
+ public:
+  explicit Mean(int64_t count) : count_(count) {}
+  void add(int64_t value, int64_t times = 1) {
+    whole_ += value / count_ * times;
+    rest_ += value % count_ * times;
+  }
+  int64_t value() const { return whole_ + rest_ / count_; }
+
+ private:
+  int64_t count_;
+  int64_t whole_ = 0;
+  int64_t rest_ = 0;
+};
+
 // What heuristics ask of a problem again and again. Keeps a reference to it.
 struct DeviceTables {
   explicit DeviceTables(const DeviceProblem& problem);
