@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <unordered_set>
 #include <utility>
@@ -17,7 +18,9 @@
 namespace regal {
 namespace {
 
-constexpr size_t kReordered = 6;  // best placements whose ops are also run in other orders
+// So many of the best placements, and of each rule, also run their ops in other orders.
+constexpr size_t kReordered = 12;
+constexpr size_t kReorderedOfRule = 3;
 
 std::string percent(double value) { return std::to_string(std::lround(value * 100)) + "%"; }
 
@@ -99,11 +102,15 @@ void Candidates::sort_best_first() {
 void Candidates::reorder_best() {
   sort_best_first();
   std::vector<std::pair<std::string, std::vector<int32_t>>> best;
+  std::map<std::string, size_t> count_of;  // rule -> its placements in `best`
   for (const auto& [named, has_free_order] : found_) {
     const std::vector<int32_t>& placement = named.schedule.placement;
     const bool is_new = std::none_of(best.begin(), best.end(),
                                      [&](const auto& other) { return other.second == placement; });
-    if (has_free_order && is_new) best.emplace_back(named.name, placement);
+    size_t& count = count_of[named.name.substr(0, named.name.find('/'))];
+    if (!has_free_order || !is_new || count == kReorderedOfRule) continue;
+    ++count;
+    best.emplace_back(named.name, placement);
     if (best.size() == kReordered) break;
   }
   for (const auto& [name, placement] : best) {
@@ -135,30 +142,35 @@ std::vector<double> fills(int32_t devices) {
   return result;
 }
 
+struct Splits {
+  bool by_work = true;
+  bool by_traffic = true;
+  bool by_memory = true;
+};
+
 void add_splits(const DeviceTables& tables, const std::string& name, BaseOrders::Kind kind,
-                Candidates& candidates) {
+                Splits splits, Candidates& candidates) {
   const std::vector<int32_t>& order = candidates.order(kind);
   std::vector<int32_t> sequence(tables.n_devices());
   std::iota(sequence.begin(), sequence.end(), 0);
   const auto& classes = tables.problem.device_class;
-  const bool has_equal_devices = std::all_of(classes.begin(), classes.end(), [&](int32_t c) { return c == classes[0]; });
+  const bool has_equal_devices = std::count(classes.begin(), classes.end(), classes[0]) ==
+                                 static_cast<int64_t>(classes.size());
   for (const bool is_reversed : {false, true}) {
     if (is_reversed && has_equal_devices) break;
-    const std::string prefix = name + (is_reversed ? "/reversed" : "");
+    const std::string prefix = name + (is_reversed ? "/backward" : "");
     if (is_reversed) std::reverse(sequence.begin(), sequence.end());
     OrderSplitter splitter(tables, order, sequence);
+    const auto add = [&](const std::string& kind_name, const Cuts& cuts) {
+      if (!cuts.empty()) candidates.add_placement(prefix + kind_name, {splitter.placement_of(cuts), order});
+    };
     for (const double fill : fills(tables.n_devices())) {
-      const Cuts cuts = splitter.by_work(fill);
-      candidates.add_placement(prefix + "/work " + percent(fill), {splitter.placement_of(cuts), order});
+      if (splits.by_work) add("/work " + percent(fill), splitter.by_work(fill));
     }
     for (const double fill : {1.05, 1.2, 1.5, static_cast<double>(tables.n_devices())}) {
-      const Cuts cuts = splitter.by_traffic(fill);
-      if (cuts.empty()) continue;
-      candidates.add_placement(prefix + "/traffic " + percent(fill), {splitter.placement_of(cuts), order});
+      if (splits.by_traffic) add("/traffic " + percent(fill), splitter.by_traffic(fill));
     }
-    if (candidates.objective().per_byte > 0) {
-      candidates.add_placement(prefix + "/live", {splitter.placement_of(splitter.by_memory()), order});
-    }
+    if (splits.by_memory && candidates.objective().per_byte > 0) add("/live", splitter.by_memory());
   }
 }
 
@@ -217,6 +229,7 @@ void add_greedy_memory(const DeviceTables& tables, Candidates& candidates) {
   for (const auto& [kind, order_name] : kinds) {
     const std::vector<int32_t>& order = candidates.order(kind);
     candidates.add_placement("greedy-memory/" + order_name + "/growth", {least_growth(tables, order), order});
+    add_splits(tables, "greedy-memory/" + order_name, kind, {false, false, true}, candidates);
     int64_t low = 0, high = 0;
     MemoryLedger one(tables);
     for (const int32_t v : order) {
@@ -243,9 +256,12 @@ void add_rule(const DeviceTables& tables, DeviceRule rule, Candidates& candidate
     case DeviceRule::RoundRobin:
       candidates.add_placement("round-robin", {round_robin(tables), tables.topological});
       return;
-    case DeviceRule::FileOrder: return add_splits(tables, "file-order", BaseOrders::kFile, candidates);
-    case DeviceRule::Dfs: return add_splits(tables, "dfs", BaseOrders::kDfs, candidates);
-    case DeviceRule::Bfs: return add_splits(tables, "bfs", BaseOrders::kLevels, candidates);
+    case DeviceRule::FileOrder: return add_splits(tables, "file-order", BaseOrders::kFile, {}, candidates);
+    case DeviceRule::Dfs:
+      add_splits(tables, "dfs", BaseOrders::kDfs, {}, candidates);
+      add_splits(tables, "dfs/reverse", BaseOrders::kReverseDfs, {.by_work = false}, candidates);
+      return;
+    case DeviceRule::Bfs: return add_splits(tables, "bfs", BaseOrders::kLevels, {}, candidates);
     case DeviceRule::MTopo: {
       const std::vector<int32_t>& order = candidates.order(BaseOrders::kLevels);
       candidates.add_placement("m-topo", {topological_fill(tables, order, true), order});

@@ -221,6 +221,7 @@ const std::vector<int32_t>& BaseOrders::operator[](Kind kind) {
   if (!order.empty()) return order;
   switch (kind) {
     case kDfs: order = classic_order(on_one_device(tables_), Classic::Dfs); break;
+    case kReverseDfs: order = classic_order(on_one_device(tables_), Classic::OrtDefault); break;
     case kLevels: order = by_levels(tables_); break;
     case kLeastMemory: order = classic_order(on_one_device(tables_), Classic::GreedyMemory); break;
     case kSafeMemory: order = classic_order(on_one_device(tables_), Classic::Safe); break;

@@ -58,7 +58,7 @@ std::vector<int64_t> optimistic_costs(const DeviceTables& tables);
 // Legal orders that a split can follow, each made when it is first asked for.
 class BaseOrders {
  public:
-  enum Kind { kFile, kDfs, kLevels, kLeastMemory, kSafeMemory, kCount };
+  enum Kind { kFile, kDfs, kLevels, kLeastMemory, kSafeMemory, kReverseDfs, kCount };
 
   // Keeps a reference.
   explicit BaseOrders(const DeviceTables& tables) : tables_(tables) {}
