@@ -57,6 +57,7 @@ void bind_rules(nb::module_& module) {
       .value("M_TOPO", DeviceRule::MTopo)
       .value("M_ETF", DeviceRule::MEtf)
       .value("ETF", DeviceRule::Etf)
+      .value("SCT", DeviceRule::Sct)
       .value("HEFT", DeviceRule::Heft)
       .value("CPOP", DeviceRule::Cpop)
       .value("PEFT", DeviceRule::Peft)

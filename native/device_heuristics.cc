@@ -278,6 +278,14 @@ void add_rule(const DeviceTables& tables, DeviceRule rule, Candidates& candidate
     case DeviceRule::Etf:
       candidates.add_schedule("etf", earliest_schedule(tables, {static_levels(tables), {}, {}}));
       return;
+    case DeviceRule::Sct: {
+      const std::vector<int64_t> levels = static_levels(tables);
+      const std::vector<int32_t> critical = greedy_favorites(tables, Favorites::Critical);
+      const std::vector<int32_t> dear = greedy_favorites(tables, Favorites::Dear);
+      candidates.add_schedule("sct/critical", earliest_schedule(tables, {levels, {}, critical}));
+      candidates.add_schedule("sct/dear", earliest_schedule(tables, {levels, {}, dear}));
+      return;
+    }
     case DeviceRule::Heft:
       candidates.add_schedule("heft", insertion_schedule(tables, {upward_ranks(tables), {}, {}}));
       return;

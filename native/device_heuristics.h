@@ -20,6 +20,7 @@ enum class DeviceRule {
   MTopo,         // Baechi's m-TOPO: devices filled with bytes one after another
   MEtf,          // Baechi's m-ETF: ETF, and ETF over ops put together with their only readers
   Etf,           // earliest start of all ready ops and devices
+  Sct,           // ETF in which a device waits for the favorite child of its last op: see Favorites
   Heft,          // upward rank, earliest finish, inserted into gaps
   Cpop,          // the critical path on one device
   Peft,          // HEFT with a look ahead: the optimistic cost table
@@ -29,7 +30,8 @@ enum class DeviceRule {
 inline constexpr DeviceRule kDeviceRules[] = {
     DeviceRule::SingleDevice, DeviceRule::RoundRobin, DeviceRule::FileOrder, DeviceRule::Dfs,
     DeviceRule::Bfs,          DeviceRule::MTopo,      DeviceRule::Etf,       DeviceRule::MEtf,
-    DeviceRule::Heft,         DeviceRule::Cpop,       DeviceRule::Peft,      DeviceRule::GreedyMemory};
+    DeviceRule::Sct,          DeviceRule::Heft,       DeviceRule::Cpop,      DeviceRule::Peft,
+    DeviceRule::GreedyMemory};
 
 struct NamedSchedule {
   std::string name;         // of the rule and its variant, as "dfs/work 1.25/list"

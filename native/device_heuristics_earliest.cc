@@ -204,6 +204,38 @@ Placed EarliestFirst::run() {
 
 }  // namespace
 
+std::vector<int32_t> greedy_favorites(const DeviceTables& tables, Favorites kind) {
+  const DeviceProblem& problem = tables.problem;
+  struct Edge {
+    int64_t weight;
+    int32_t writer;
+    int32_t reader;
+  };
+  const std::vector<int64_t> below = upward_ranks(tables), above = downward_ranks(tables);
+  std::vector<Edge> edges;
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    for (const int32_t t : problem.reads[v]) {
+      const int32_t u = problem.producer[t];
+      if (u < 0) continue;
+      int64_t weight = tables.mean_transfer[t];
+      if (kind == Favorites::Critical) weight += above[u] + tables.mean_duration[u] + below[v];
+      edges.push_back({weight, u, v});
+    }
+  }
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
+    if (a.weight != b.weight) return a.weight > b.weight;
+    return a.writer != b.writer ? a.writer < b.writer : a.reader < b.reader;
+  });
+  std::vector<int32_t> favorites(problem.n_ops, -1);
+  std::vector<uint8_t> is_taken(problem.n_ops, 0);
+  for (const Edge& edge : edges) {
+    if (favorites[edge.writer] >= 0 || is_taken[edge.reader]) continue;
+    favorites[edge.writer] = edge.reader;
+    is_taken[edge.reader] = 1;
+  }
+  return favorites;
+}
+
 Placed earliest_schedule(const DeviceTables& tables, const EarliestRule& rule) {
   return EarliestFirst(tables, rule).run();
 }

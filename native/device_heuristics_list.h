@@ -95,4 +95,10 @@ struct EarliestRule {
 };
 Placed earliest_schedule(const DeviceTables& tables, const EarliestRule& rule);
 
+// Favorite children without the linear program of SCT: edges in the sequence of their weight, each
+// taken if its op has no favorite yet and its reader is nobody's. By the longest way through the
+// edge, or by what the transfer takes.
+enum class Favorites { Critical, Dear };
+std::vector<int32_t> greedy_favorites(const DeviceTables& tables, Favorites kind);
+
 }  // namespace regal

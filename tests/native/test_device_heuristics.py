@@ -239,6 +239,12 @@ def test_a_device_waits_for_the_favorite_child_of_its_last_op() -> None:
     assert sct.schedule.placement.tolist() == [0, 1, 0]
 
 
+def test_the_favorite_child_is_the_one_that_is_dear_to_send() -> None:
+    """As above, without being told the favorite."""
+    problem = task_graph([[1, 1], [4, 4], [4, 4]], [(0, 1, 1), (0, 2, 3)]).native()
+    assert best_of(problem, DeviceRule.SCT).score.time == 6
+
+
 def test_a_random_schedule_depends_on_its_number_alone() -> None:
     for seed in range(20):
         problem = random_devices(seed).native()

@@ -156,12 +156,12 @@ def test_no_op_has_two_favorites_and_none_is_the_favorite_of_two() -> None:
     assert chosen > 50
 
 
-def test_m_sct_without_favorites_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_m_sct_without_its_program_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(m_sct_module, "MOST_EDGES", 14)
     outcome = m_sct(
         schedule_problem_of(topcuoglu()), TIME, Budget(evaluations=1), seed=0, threads=1
     )
-    assert outcome.note == "m-sct: 15 edges are more than 14; no favorite children"
+    assert outcome.note == "m-sct: 15 edges are more than 14; greedy favorite children"
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

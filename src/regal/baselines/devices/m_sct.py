@@ -40,8 +40,8 @@ def m_sct(
     """Return the better m-SCT schedule, with and without putting ops with their only readers.
 
     ETF, but a device that has just run an op waits for that op's favorite child, unless another
-    op could start now on any device. With more than `MOST_EDGES` edges there are no favorites, and
-    the note says so. The budget limits nothing.
+    op could start now on any device. With more than `MOST_EDGES` edges
+    favorites are chosen greedily, and the note says so. The budget limits nothing.
 
     Where it differs from Baechi: times are means over devices and links; among several tensors
     between two ops the slowest counts; GLOP instead of MOSEK; memory is that of the ledger.
@@ -53,21 +53,21 @@ def m_sct(
     Cost: one linear program of N + E variables, then O(N log N).
     """
     started = time.perf_counter()
-    edges = _edges_of(problem)
-    note = ""
-    if len(edges.costs) > MOST_EDGES:
-        note = f"m-sct: {len(edges.costs)} edges are more than {MOST_EDGES}; no favorite children"
-        favorites = np.full(problem.n_ops, -1, dtype=np.int64)
-    else:
-        favorites = favorite_children(problem)
-    found = [
-        _native.favorite_schedule(
-            problem.native, favorites, together, objective.per_ns, objective.per_byte
+    weights = (objective.per_ns, objective.per_byte)
+    n_edges = len(_edges_of(problem).costs)
+    if n_edges > MOST_EDGES:
+        found, count = _native.heuristic_schedules(
+            problem.native, *weights, [_native.DeviceRule.SCT]
         )
-        for together in (False, True)
-    ]
-    best = found[1] if found[1].score.is_better_than(found[0].score) else found[0]
-    return outcome_of(problem, best.schedule, len(found), started, note=note)
+        note = f"m-sct: {n_edges} edges are more than {MOST_EDGES}; greedy favorite children"
+        return outcome_of(problem, found[0].schedule, count, started, note=note)
+    favorites = favorite_children(problem)
+    plain, together = (
+        _native.favorite_schedule(problem.native, favorites, joins, *weights)
+        for joins in (False, True)
+    )
+    best = together if together.score.is_better_than(plain.score) else plain
+    return outcome_of(problem, best.schedule, 2, started)
 
 
 def favorite_children(problem: ScheduleProblem) -> Ints:
