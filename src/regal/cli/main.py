@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from regal import __version__
 from regal.errors import RegalError, UsageError
+from regal.search.devices.objectives import Weights
 from regal.units import parse_bytes, parse_seconds, parse_seed
 
 if TYPE_CHECKING:
@@ -98,11 +99,7 @@ def _optimize(verbs: argparse._SubParsersAction[Parser]) -> None:
     command = _command(verbs, "optimize", "find, check, apply and verify a plan")
     _model(command)
     _output(command, required=False, text="write the applied model here")
-    command.add_argument(
-        "--objective", choices=["memory", "time", "balanced"], default="memory",
-        help="what to lower (one device: memory)",
-    )  # fmt: skip
-    command.add_argument("--devices", default="1", help="number of devices (one, for now)")
+    _devices(command)
     command.add_argument(
         "--method", default="regal", help="search method; regal compare lists them"
     )
@@ -118,6 +115,12 @@ def _optimize(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="ONNX: let ONNX Runtime optimize the model first, then plan (default none)",
     )
     command.add_argument("--plan", type=Path, metavar="FILE.json", help="also write the plan here")
+    command.add_argument(
+        "--report", type=Path, metavar="FILE.html", help="also write a page that shows the plan"
+    )
+    command.add_argument(
+        "--trace", type=Path, metavar="FILE.json", help="also write a Chrome/Perfetto trace"
+    )
     command.add_argument(
         "--header", type=Path, metavar="FILE.h",
         help="also write the plan as a C header (TFLite Micro)",
@@ -184,6 +187,7 @@ def _check(verbs: argparse._SubParsersAction[Parser]) -> None:
 def _compare(verbs: argparse._SubParsersAction[Parser]) -> None:
     command = _command(verbs, "compare", "run all methods side by side")
     _model(command)
+    _devices(command)
     command.add_argument("--methods", metavar="A,B,...", help="only these methods")
     _search(command)
     _json(command)
@@ -219,6 +223,27 @@ def _model(command: Parser) -> None:
     command.add_argument(
         "--dim", action="append", default=[], type=_value(_dim), metavar="NAME=N",
         help="bind a symbolic dimension, for example N=1",
+    )  # fmt: skip
+
+
+def _devices(command: Parser) -> None:
+    command.add_argument(
+        "--objective", choices=["memory", "time", "balanced"], default="memory",
+        help="what to lower: the largest peak of a device, the running time, or both "
+        "(default memory; on one device it is always memory)",
+    )  # fmt: skip
+    command.add_argument(
+        "--weights", type=_value(_weights), default="time=1,memory=1", metavar="time=W,memory=W",
+        help="of the objective balanced (default time=1,memory=1)",
+    )  # fmt: skip
+    command.add_argument(
+        "--devices", metavar="N|PRESET|FILE.toml",
+        help="a number of equal devices, a preset, or a TOML file (default: one, or what the "
+        "file describes); docs/devices.md",
+    )  # fmt: skip
+    command.add_argument(
+        "--profile", action="append", default=[], type=Path, metavar="FILE.json",
+        help="measured op times (regal profile) that override the cost model",
     )  # fmt: skip
 
 
@@ -279,6 +304,19 @@ def _dim(text: str) -> tuple[str, int]:
     if not name or not _is_number(size):
         raise UsageError(f"'{text}' is not NAME=N; write for example batch=1")
     return name, int(size)
+
+
+def _weights(text: str) -> Weights:
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if name.strip() not in ("time", "memory") or name.strip() in found:
+            raise UsageError(f"'{text}' is not time=W,memory=W; write for example time=2,memory=1")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise UsageError(f"'{text}': '{value}' is not a number") from None
+    return Weights(**found)
 
 
 def _is_number(text: str) -> bool:
