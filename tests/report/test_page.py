@@ -220,6 +220,19 @@ def test_a_proven_optimum_and_a_capacity_are_badges() -> None:
     assert "2.00 KiB too much" in texts
 
 
+def test_several_devices_say_whether_they_fit_and_where_times_come_from() -> None:
+    document = result_of(two_device_story())
+    document["after"]["overflow_bytes"] = 1536
+    document |= {"fits": False, "cost_sources": {"file": 1, "roofline": 3}}
+    document["optimal"]["time"] = True
+    rows = [{"method": "a", "relative": 1.0}, {"method": "b", "relative": 1.255}]
+    page = report_html(document, [two_device_story()], {"methods": rows})
+    texts = [text for _, text in Markup(page).texts]
+    for text in ("1.50 KiB too much", "file (1), roofline (3)", "running time proven optimal"):
+        assert text in texts
+    assert texts.index("0.0 %") < texts.index("+25.5 %")
+
+
 def test_a_figure_at_its_bound_is_said_to_be_optimal() -> None:
     story = step_story()
     peak = max(story.after.peak_bytes)
