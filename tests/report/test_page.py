@@ -238,6 +238,14 @@ def test_a_device_that_holds_nothing_is_named_and_not_drawn() -> None:
     assert drawn == ["0", "2"]
 
 
+def test_on_one_device_the_running_time_is_no_achievement() -> None:
+    optimal = {"order": False, "arena": False, "time": True}
+    for story, is_shown in ((step_story(), False), (two_device_story(), True)):
+        page = page_of(story, optimal=optimal)
+        assert ("Running time" in page) == is_shown
+        assert ("running time proven optimal" in page) == is_shown
+
+
 def test_several_devices_say_whether_they_fit_and_where_times_come_from() -> None:
     document = result_of(two_device_story())
     document["after"]["overflow_bytes"] = 1536

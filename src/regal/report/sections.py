@@ -89,7 +89,7 @@ def _memory_figure(root: Mapping[str, Any], story: Story, index: int, device: in
 
 def _timeline(story: Story) -> Html:
     if story.clock is Clock.NS:
-        title = "Devices and links"
+        title = "Devices and links" if len(story.places) > 1 else "Timeline"
         hint = "What each device runs and each link carries, before and after, on one scale of time"
         sources = sorted(set(story.sources))
         hint += f". Op times come from: {', '.join(sources)}." if sources else "."

@@ -119,6 +119,7 @@ def cards(root: Mapping[str, Any]) -> Html:
         _card(root, measure)
         for measure in MEASURES
         if lookup(root, f"result.after.{measure.key}") is not None
+        and _is_decided(root["result"], measure)
     )
 
 
@@ -292,11 +293,14 @@ def _measured(key: str, before: float | None, after: float | None) -> list[str]:
 
 
 def _is_optimal(document: Mapping[str, Any], measure: Measure) -> bool:
-    # On one device no decision changes the running time; there is nothing to be proud of.
-    if measure.proof == "time" and len(document.get("devices", ())) < 2:
-        return False
     optimal = document.get("optimal")
-    return isinstance(optimal, dict) and optimal.get(measure.proof) is True
+    proof = isinstance(optimal, dict) and optimal.get(measure.proof) is True
+    return proof and _is_decided(document, measure)
+
+
+def _is_decided(document: Mapping[str, Any], measure: Measure) -> bool:
+    """Return whether plans differ in a figure: on one device, no decision changes the time."""
+    return measure.proof != "time" or len(document.get("devices", ())) > 1
 
 
 def _term(name: str, value: Html) -> Html:
