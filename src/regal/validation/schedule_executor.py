@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from regal.backends import schedule_backend_of
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
     from regal.plan.schedule import ModelSchedule
     from regal.validation.executors import ExecutorOptions
+
+
+RUNTIMES: Mapping[str, str] = MappingProxyType(
+    {"onnx": "onnxruntime", "tensorflow": "tensorflow-cpu"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,11 @@ class ScheduleExecutor:
 
     @property
     def name(self) -> str:
-        """Return what executes."""
-        return f"{self.model.framework}: one CPU thread per device"
+        """Return what executes, with its version where it is installed."""
+        package = RUNTIMES.get(self.model.framework, self.model.framework)
+        with suppress(PackageNotFoundError):
+            package = f"{package} {version(package)}"
+        return f"{package}, CPU threads in place of devices"
 
     def planned_bytes(self, plan: ModelSchedule) -> int:
         """Return the planned peak of the device with most."""
