@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regal.cli.main import Parser
+from regal.cli.options import Parser
 from regal.cli.parser_profile import add_profile, add_validate
 from regal.cli.profile import profile
 from regal.cli.validate import validate
