@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BYTES, ROOFLINE, PROFILE, FILE = "bytes", "roofline", "profile", "file"
 SOURCES = (BYTES, ROOFLINE, PROFILE, FILE)  # the least trusted first
+HOST = "cpu"  # the kind of device that drives the others
 LONGEST_NS = 10**15  # eleven days: sums of costs stay far below 2^63
 
 
@@ -37,7 +38,8 @@ def graph_cost(graph: Graph, system: System, profile: OpTimes | None = None) -> 
     launch + max(operations / peak of the dtype, bytes / bandwidth). An op whose operations no
     rule counts has its bytes alone. An op cannot run on a device that is of none of the op's own
     kinds of device; nor, unless the file gives a time there, on one that does not list the op's
-    kind or has no peak for its dtype.
+    kind or has no peak for its dtype. In a system without a CPU, ops that need one run on the
+    host that every other device has, at the price of that device.
 
     Bodies run one op after another: an op with bodies takes their sum, of a choice the longest,
     times the trips of a loop where they are known; unknown ones count once.
@@ -58,6 +60,7 @@ class _Pricing:
     def __init__(self, system: System, profile: OpTimes | None) -> None:
         self._devices = system.devices
         self._profile = profile
+        self._has_host = any(device.kind == HOST for device in system.devices)
         self._has_pools = any(device.pools for device in system.devices)
         self._bodies: dict[int, GraphCost] = {}
         self._peaks: dict[tuple[str, str], tuple[float | None, ...]] = {}
@@ -84,7 +87,7 @@ class _Pricing:
         prices: list[Price | None] = []
         for number, (device, peak) in enumerate(zip(self._devices, self._peaks[key], strict=True)):
             price: Price | None = None
-            if op.devices and device.kind not in op.devices:
+            if op.devices and not self._may_run(op, device):
                 pass
             elif (given := given_ns(op, device)) is not None:
                 price = Price(given, FILE)
@@ -101,6 +104,10 @@ class _Pricing:
                 price = Price(min(max(price.ns, 1), LONGEST_NS), price.source)
             prices.append(price)
         return prices
+
+    def _may_run(self, op: Op, device: Device) -> bool:
+        is_on_host = HOST in op.devices and not self._has_host
+        return device.kind in op.devices or is_on_host
 
     def _price_of_bodies(self, op: Op, graph: Graph, device: int) -> Price | None:
         totals, worst = [], SOURCES.index(FILE)

@@ -62,7 +62,9 @@ def assumed(state: Inference, position: int) -> tuple[dict[Edge, Bound], str]:
     why = LIKE_INPUTS
     if bounded is not None:
         why = AT_MOST
-        shapes = [given if given is not None else s for given, s in zip(bounded, shapes, strict=True)]
+        shapes = [
+            given if given is not None else s for given, s in zip(bounded, shapes, strict=True)
+        ]
     elif any(word in node.kind for word in _FROM_OUTSIDE) or not node.inputs:
         why = OUTSIDE
         shapes = [tuple(d or (1 if d is None else 0) for d in s or ()) for s in shapes]
@@ -99,7 +101,9 @@ def _most(state: Inference, node: Node) -> list[Shape | None] | None:
     if node.kind == "Where":
         return [(prod(first), len(first))]
     if node.kind in _OF_ALL:
-        return [(prod(first),) if k in _OF_ALL[node.kind] else None for k in range(len(node.results))]
+        return [
+            (prod(first),) if k in _OF_ALL[node.kind] else None for k in range(len(node.results))
+        ]
     if node.kind in _SUPPRESSIONS and first:
         asked = state.values.get(node.inputs[2]) if len(node.inputs) > 2 else None
         most = min(first[0], asked[0]) if asked and asked[0] >= 0 else first[0]

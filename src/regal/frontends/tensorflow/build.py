@@ -143,7 +143,9 @@ class _Draft:
         ops: list[Op] = []
         op_nodes: list[tuple[int, ...]] = []
         op_of_unit: dict[int, int] = {}
-        effects = {n for n, bodies in self.shop.bodies.items() if any(b.has_effects for b in bodies)}
+        effects = {
+            n for n, bodies in self.shop.bodies.items() if any(b.has_effects for b in bodies)
+        }
         names: set[str] = set()
         for i, unit in enumerate(units):
             if unit.frame is None and is_no_op(self.flat.nodes[unit.nodes[0]]):
@@ -209,9 +211,7 @@ class _Draft:
         self.captured.append(edge)
         return self._add(edge, Role.CAPTURED)
 
-    def _add(
-        self, edge: Edge, role: Role, storage: int | None = None, offset: int = 0
-    ) -> int:
+    def _add(self, edge: Edge, role: Role, storage: int | None = None, offset: int = 0) -> int:
         position, k = edge
         sized = self.shop.sized
         node = self.flat.nodes[position]

@@ -42,7 +42,9 @@ class Wishes:
     dims: Mapping[str, int]
 
 
-def inputs_of(flat: Flat, producer: int, signature: Mapping[str, tuple[str, Partial | None]]) -> list[Input]:
+def inputs_of(
+    flat: Flat, producer: int, signature: Mapping[str, tuple[str, Partial | None]]
+) -> list[Input]:
     """Return the inputs of an entry that take values: no handles.
 
     Args:
@@ -131,7 +133,10 @@ def _wished(given: Input, wishes: Wishes) -> Partial | None:
     if shape is None:
         return None
     return tuple(
-        next((wishes.dims[f"{n}[{axis}]"] for n in given.names if f"{n}[{axis}]" in wishes.dims), size)
+        next(
+            (wishes.dims[f"{n}[{axis}]"] for n in given.names if f"{n}[{axis}]" in wishes.dims),
+            size,
+        )
         if size is None
         else size
         for axis, size in enumerate(shape)

@@ -122,7 +122,9 @@ def _with_inputs(whole: Flat, inputs: Mapping[str, object]) -> Flat:
             proto.name, proto.op = node.name, "Placeholder"
             proto.attr["dtype"].type = node.results[0]
             proto.attr["shape"].shape.unknown_rank = True
-            nodes.append(replace(node, kind="Placeholder", proto=proto, inputs=[], controls=[], operands=()))
+            nodes.append(
+                replace(node, kind="Placeholder", proto=proto, inputs=[], controls=[], operands=())
+            )
         else:
             nodes.append(node)
     return Flat(whole.name, nodes)

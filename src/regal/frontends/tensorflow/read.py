@@ -83,7 +83,9 @@ def read_graph_file(path: Path) -> GraphFile:
     except RecursionError as error:
         raise ModelError(f"'{path}' is nested too deep") from error
     except UnicodeDecodeError as error:
-        raise ModelError(f"'{path}' is no TensorFlow graph: byte {error.start} is no text") from None
+        raise ModelError(
+            f"'{path}' is no TensorFlow graph: byte {error.start} is no text"
+        ) from None
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -107,11 +107,11 @@ def find_resources(
     return resources
 
 
-def _number_of_source(
-    resources: Resources, named: dict[tuple[str, str], int], node: Node
-) -> int:
+def _number_of_source(resources: Resources, named: dict[tuple[str, str], int], node: Node) -> int:
     attributes = node.proto.attr
-    shared = attributes["shared_name"].s.decode(errors="replace") if "shared_name" in attributes else ""
+    shared = (
+        attributes["shared_name"].s.decode(errors="replace") if "shared_name" in attributes else ""
+    )
     key = (node.kind, shared or f"^{node.name}")
     if key not in named:
         resource = Resource(shared or node.name)
