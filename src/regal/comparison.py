@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
+from regal.options import Options
 from regal.errors import BackendError, RegalError
 from regal.plan.check import require_valid_model_plan
 from regal.search.methods import METHODS, require_method
@@ -35,7 +36,7 @@ class Row:
 
 
 def compare_methods(
-    model: LoadedModel, names: Sequence[str] | None, options: pipeline.Options
+    model: LoadedModel, names: Sequence[str] | None, options: Options
 ) -> list[Row]:
     """Return one row per method, least peak first; a method that fails is a row, too.
 
@@ -64,7 +65,7 @@ def _runtime_row(model: LoadedModel) -> Row:
     )
 
 
-def _method_row(model: LoadedModel, name: str, options: pipeline.Options) -> Row:
+def _method_row(model: LoadedModel, name: str, options: Options) -> Row:
     started = time.perf_counter()
     try:
         plan = pipeline.search(model, replace(options, method=name))
@@ -82,7 +83,7 @@ def _method_row(model: LoadedModel, name: str, options: pipeline.Options) -> Row
 
 
 def comparison_to_dict(
-    path: str, model: LoadedModel, rows: Sequence[Row], options: pipeline.Options
+    path: str, model: LoadedModel, rows: Sequence[Row], options: Options
 ) -> dict[str, Any]:
     """Return the JSON object of a comparison."""
     return {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
-    from regal.pipeline import Options
+    from regal.options import Options
     from regal.plan.schedule import ModelSchedule
 
 
@@ -106,6 +106,7 @@ def search_schedule(
         seed=options.seed,
         threads=options.threads,
         in_place=options.in_place,
+        sub_buffers=options.sub_buffers,
         keeps_today=keeps_before(options.method),
     )
     return plan_schedules(model, system, costs, search, before)

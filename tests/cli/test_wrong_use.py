@@ -13,7 +13,8 @@ from regal.errors import UsageError
 from regal.files import write_atomically
 from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
-from regal.pipeline import Options, optimize
+from regal.options import Options
+from regal.pipeline import optimize
 from tests.graphs import random_graph
 from tests.hostile_runs import run_main
 

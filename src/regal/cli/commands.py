@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
+from regal.options import Options
 from regal.backends import backend_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
@@ -259,8 +260,8 @@ def _c_header(result: Result | ScheduleResult) -> str:
     return c_header(result.model, result.plan)
 
 
-def _options(arguments: argparse.Namespace) -> pipeline.Options:
-    return pipeline.Options(
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
         objective=arguments.objective,
         weights=arguments.weights,
         devices=arguments.devices,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 UNLIMITED = 2**63 - 1
+MOST_DEVICES = 256  # of the kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def schedule_problem(
     Raises:
         ModelError: no device can run an op or all ops of a colocation group, or numbers are too
             large.
-        UsageError: a link has no speed.
+        UsageError: a link has no speed, or there are more than 256 devices.
 
     Cost: O((N + uses) log + D^2 T).
     """
@@ -303,6 +304,10 @@ def _latency(system: System) -> Ints:
 
 
 def _require_devices(graph: Graph, system: System, problem: _Numbers) -> None:
+    if len(system.devices) > MOST_DEVICES:
+        raise UsageError(
+            f"system '{system.name}' has {len(system.devices)} devices; {MOST_DEVICES} at most"
+        )
     names = ", ".join(f"'{device.name}'" for device in system.devices)
     members: dict[int, list[int]] = {}
     for i, group in enumerate(problem.groups):
@@ -355,6 +360,10 @@ def _built(
     )
     if verdict.fault is DeviceFault.CYCLE:
         raise ModelError(f"op '{graph.ops[verdict.guilty].name}' depends on itself: a cycle")
+    if verdict.fault is DeviceFault.TOO_LARGE:
+        raise ModelError(
+            f"graph '{graph.name}' on '{system.name}': times or sizes add up to more than 2^61"
+        )
     if verdict.fault is not DeviceFault.NONE:
         raise ModelError(
             f"graph '{graph.name}' cannot be scheduled on '{system.name}':"
