@@ -35,9 +35,7 @@ class Row:
     failure: str = ""
 
 
-def compare_methods(
-    model: LoadedModel, names: Sequence[str] | None, options: Options
-) -> list[Row]:
+def compare_methods(model: LoadedModel, names: Sequence[str] | None, options: Options) -> list[Row]:
     """Return one row per method, least peak first; a method that fails is a row, too.
 
     Raises:

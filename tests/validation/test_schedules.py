@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import system_named
+from regal.errors import BackendError
 from regal.graph.types import LoadedModel
 from regal.plan.problem import planned_workspace
 from regal.plan.schedule_check import require_valid_model_schedule

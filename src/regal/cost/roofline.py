@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from regal.cost.operands import size_of
 from regal.cost.types import FORBIDDEN, GraphCost
 from regal.cost.work import CHOICES, CONTROL, trips_of, work_of
+from regal.devices.types import allowed_devices
 from regal.graph.types import ABSENT
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 BYTES, ROOFLINE, PROFILE, FILE = "bytes", "roofline", "profile", "file"
 SOURCES = (BYTES, ROOFLINE, PROFILE, FILE)  # the least trusted first
-HOST = "cpu"  # the kind of device that drives the others
 LONGEST_NS = 10**15  # eleven days: sums of costs stay far below 2^63
 
 
@@ -60,7 +60,7 @@ class _Pricing:
     def __init__(self, system: System, profile: OpTimes | None) -> None:
         self._devices = system.devices
         self._profile = profile
-        self._has_host = any(device.kind == HOST for device in system.devices)
+        self._system = system
         self._has_pools = any(device.pools for device in system.devices)
         self._bodies: dict[int, GraphCost] = {}
         self._peaks: dict[tuple[str, str], tuple[float | None, ...]] = {}
@@ -84,10 +84,11 @@ class _Pricing:
         if self._profile is not None:
             measured = self._profile.times_of(op, graph)
         touched = _touched_bytes(op, graph) if self._has_pools else 0
+        allowed = allowed_devices(self._system, op.devices) if op.devices else ()
         prices: list[Price | None] = []
         for number, (device, peak) in enumerate(zip(self._devices, self._peaks[key], strict=True)):
             price: Price | None = None
-            if op.devices and not self._may_run(op, device):
+            if allowed and not allowed[number]:
                 pass
             elif (given := given_ns(op, device)) is not None:
                 price = Price(given, FILE)
@@ -104,10 +105,6 @@ class _Pricing:
                 price = Price(min(max(price.ns, 1), LONGEST_NS), price.source)
             prices.append(price)
         return prices
-
-    def _may_run(self, op: Op, device: Device) -> bool:
-        is_on_host = HOST in op.devices and not self._has_host
-        return device.kind in op.devices or is_on_host
 
     def _price_of_bodies(self, op: Op, graph: Graph, device: int) -> Price | None:
         totals, worst = [], SOURCES.index(FILE)

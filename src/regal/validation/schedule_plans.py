@@ -10,7 +10,7 @@ import numpy as np
 
 from regal._native import complete_schedule, simulate_devices
 from regal.errors import PlanError
-from regal.pipeline import Options
+from regal.options import Options
 from regal.plan.schedule_check import require_valid_model_schedule
 from regal.scheduling import schedule_before, search_schedule
 from regal.search.devices.planner import DeviceSearch, plan_schedules
