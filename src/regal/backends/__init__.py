@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from regal.backends.types import AppliedModel, Verification
     from regal.graph.types import LoadedModel
+    from regal.plan.schedule import ModelSchedule
     from regal.plan.types import ModelPlan
 
     class Backend(Protocol):
@@ -47,11 +48,47 @@ if TYPE_CHECKING:
         ) -> Verification:
             """Return what the runtimes say when both models run on equal inputs."""
 
+    class ScheduleBackend(Protocol):
+        """A module that writes one kind of model for several devices and runs it."""
+
+        def apply_schedule(
+            self, model: LoadedModel, schedule: ModelSchedule, *, name: str
+        ) -> AppliedModel:
+            """Return the model with the schedule in it, to be written to a file called `name`."""
+
+        def encoded(self, data: bytes, out: Path) -> bytes:
+            """Return the model in the form that the name of `out` asks for."""
+
+        def verify_schedule(
+            self,
+            original: Path,
+            optimized: Path,
+            schedule: ModelSchedule,
+            *,
+            seed: int,
+            invocations: int = 20,
+            timeout_s: float = 120,
+            shapes: Mapping[str, tuple[int, ...]] | None = None,
+            dims: Mapping[str, int] | None = None,
+        ) -> Verification:
+            """Return what the runtime says when both models run on equal inputs.
+
+            `optimized` is the file that was written, with its neighbors beside it.
+            """
+
 
 BACKENDS = {
     "tflite": "regal.backends.tflite",
     "onnx": "regal.backends.onnx",
+    "tensorflow": "regal.backends.tensorflow",
     "graph": "regal.backends.graph",
+}
+# Frameworks whose files can say on which device an op runs.
+SCHEDULE_BACKENDS = ("onnx", "tensorflow")
+# Why the others cannot.
+NO_DEVICES = {
+    "tflite": "a .tflite file has no place for devices: its runtime gives ops to delegates",
+    "graph": "a graph file has no runtime",
 }
 
 
@@ -64,3 +101,15 @@ def backend_of(framework: str) -> Backend:
     if framework not in BACKENDS:
         raise BackendError(f"no backend writes '{framework}' models; known: {', '.join(BACKENDS)}")
     return cast("Backend", import_module(BACKENDS[framework]))
+
+
+def schedule_backend_of(framework: str) -> ScheduleBackend:
+    """Return the backend that writes models of `framework` for several devices.
+
+    Raises:
+        BackendError: there is none; the plan is what can be had.
+    """
+    if framework not in SCHEDULE_BACKENDS:
+        reason = NO_DEVICES.get(framework, f"no backend writes '{framework}' models")
+        raise BackendError(f"{reason}; leave out -o and write the plan, with --plan FILE.json")
+    return cast("ScheduleBackend", backend_of(framework))
