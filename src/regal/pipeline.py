@@ -18,6 +18,7 @@ from regal.onnxruntime import optimized_bytes
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
+from regal.schedule_result import ScheduleResult
 from regal.scheduling import costs_of, optimize_schedule, system_for
 from regal.search.devices.objectives import Weights, require_objective
 from regal.search.meter import Meter
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
     from regal.backends import Backend
     from regal.backends.types import AppliedModel, Verification
+    from regal.devices.types import System
     from regal.graph.types import LoadedModel
-    from regal.schedule_result import ScheduleResult
 
 
 ONE_DEVICE_TIME = (
@@ -63,21 +64,27 @@ class Options:
     force: bool = False
 
 
-def optimize(
-    path: Path, out: Path | None = None, options: Options | None = None
-) -> Result | ScheduleResult:
-    """Return a better plan; with `out`, the applied and verified model too.
+def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
+    """Return a plan that needs less memory on one device; with `out`, apply and verify it too.
 
-    One device has a `Result`, several have a `ScheduleResult`.
+    Raises:
+        UsageError: the options, or the file, name several devices.
     """
-    options = options or Options()
+    result = run(path, out, options or Options())
+    if isinstance(result, ScheduleResult):
+        raise UsageError(f"'{path}' is planned for several devices: use regal.schedule")
+    return result
+
+
+def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:
+    """Return the result of `regal optimize`: of one device, or of several."""
     require_seed(options.seed)
     require_objective(options.objective)
     if out is not None:
         require_ending(out, like=path)
         require_writable(out, inputs=[path], force=options.force)
     if options.ort_level != "none":
-        return _optimize_after_runtime(path, out, options)
+        return _run_after_runtime(path, out, options)
     model = load(path, options.shapes, options.dims)
     system = system_for(model, options.devices)
     if len(system.devices) > 1:
@@ -109,16 +116,14 @@ def _optimize_memory(
     return result if out is None else apply_and_verify(result, out, options)
 
 
-def _optimize_after_runtime(
-    path: Path, out: Path | None, options: Options
-) -> Result | ScheduleResult:
+def _run_after_runtime(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:
     """Return the result for the model as ONNX Runtime optimizes it; that one is the "before"."""
     if path.suffix == ".tflite":
         raise UsageError(f"--ort-level is for ONNX models; '{path}' is none")
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         base = Path(folder, "optimized.onnx")
         base.write_bytes(optimized_bytes(path, options.ort_level, options.shapes, options.dims))
-        result = optimize(base, out, replace(options, ort_level="none", shapes={}, dims={}))
+        result = run(base, out, replace(options, ort_level="none", shapes={}, dims={}))
     note = f"optimized by ONNX Runtime first, level {options.ort_level}: that is the before"
     return replace(result, path=path, notes=(note, *result.notes))
 

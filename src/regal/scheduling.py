@@ -122,9 +122,7 @@ def _apply_and_verify(result: ScheduleResult, out: Path, options: Options) -> Sc
             return replace(result, notes=(*result.notes, f"'{out.name}' is not written"))
     else:
         result = replace(result, verify_skipped="--no-verify")
-    write_all(
-        _files_of(backend, applied, out), out, inputs=[result.path], force=options.force
-    )
+    write_all(_files_of(backend, applied, out), out, inputs=[result.path], force=options.force)
     return replace(result, out=out)
 
 

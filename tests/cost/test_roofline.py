@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from regal.cost.keys import op_key
 from regal.cost.profile import OpTime, Profile, Profiles
 from regal.cost.roofline import LONGEST_NS, graph_cost
 from regal.cost.types import FORBIDDEN
@@ -79,11 +80,10 @@ def test_times_of_the_file_come_first_by_kind_of_device() -> None:
 
 
 def measured(graph: Graph, ns: int, kind: str = "cpu") -> Profile:
-    from regal.cost.keys import op_key
-
     return Profile(
         model="m", framework=graph.framework, runtime="r 1", device_kind=kind, machine={},
-        threads=1, runs=5, warmup=1, overhead_ns=3, total_ns=100, ops=1, not_measured={},
+        threads=1, runs=5, warmup=1, overhead_ns=3, total_ns=100, profiled_ns=90, ops=1,
+        not_measured={},
         times={op_key(graph.ops[0], graph): OpTime(ns=ns, spread_ns=1, samples=5)},
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from regal.report.html import data_block, element, escaped
 from regal.report.page import SCRIPTS, report_html
 from regal.report.story import Story
 from regal.report.summary import FORMS, lookup
+from regal.report.svg import MOST_COLUMNS, memory_picture
 from tests.report.large import large_story
 from tests.report.stories import HOSTILE, random_story, result_of, step_story, two_device_story
 
@@ -78,8 +79,9 @@ def test_columns_say_what_the_story_says() -> None:
         assert columns["peak_bytes"] == list(side.peak_bytes)
         runs = zip(columns["runs"]["start"], columns["runs"]["length"], strict=True)
         assert [(a, a + n) for a, n in runs] == [(run.start, run.end) for run in side.runs]
-        held = zip(columns["held"]["offset"], columns["held"]["bytes"], strict=True)
-        assert list(held) == [(h.offset, h.bytes) for h in side.held]
+        held = [columns["held"][key] for key in ("offset", "bytes", "spare")]
+        rooms = [(offset, size, size + spare) for offset, size, spare in zip(*held, strict=True)]
+        assert rooms == [(h.offset, h.bytes, h.room) for h in side.held]
     assert [strings[i] for i in told["ops"]["name"]] == ["a", "b", "c", "d"]
     sent = told["sides"]["after"]["sent"]
     assert [strings[i] for i in sent["name"]] == ["a.0", "b.0"]
@@ -216,6 +218,36 @@ def test_a_proven_optimum_and_a_capacity_are_badges() -> None:
     assert "peak memory proven optimal" in texts
     assert "arena proven optimal" not in texts
     assert "2.00 KiB too much" in texts
+
+
+def test_several_devices_say_whether_they_fit_and_where_times_come_from() -> None:
+    document = result_of(two_device_story())
+    document["after"]["overflow_bytes"] = 1536
+    document |= {"fits": False, "cost_sources": {"file": 1, "roofline": 3}}
+    document["optimal"]["time"] = True
+    rows = [{"method": "a", "relative": 1.0}, {"method": "b", "relative": 1.255}]
+    page = report_html(document, [two_device_story()], {"methods": rows})
+    texts = [text for _, text in Markup(page).texts]
+    for text in ("1.50 KiB too much", "file (1), roofline (3)", "running time proven optimal"):
+        assert text in texts
+    assert texts.index("0.0 %") < texts.index("+25.5 %")
+
+
+def test_a_figure_at_its_bound_is_said_to_be_optimal() -> None:
+    story = step_story()
+    peak = max(story.after.peak_bytes)
+    for bound, text in ((peak, "none: proven optimal"), (peak - 1, "above the bound")):
+        page = page_of(story, lower_bound={"peak_bytes": bound, "time_s": None})
+        assert text in [shown for _, shown in Markup(page).texts]
+        assert ("none: proven optimal" in page) == (bound == peak)
+
+
+def test_a_still_picture_shows_the_peak_however_short_it_is() -> None:
+    story = large_story(10_000)
+    picture = memory_picture(story, 0)
+    heights = [float(y) for y in re.findall(r"\d,([\d.]+)", picture)]
+    assert min(heights) == 1.0  # the upper edge
+    assert len(heights) < 2 * 2 * (MOST_COLUMNS + 1)
 
 
 def test_methods_that_failed_say_why_and_empty_columns_are_left_out() -> None:

@@ -48,16 +48,13 @@ if TYPE_CHECKING:
         ) -> Verification:
             """Return what the runtimes say when both models run on equal inputs."""
 
-    class ScheduleBackend(Protocol):
-        """A module that writes one kind of model for several devices and runs it."""
+    class ScheduleBackend(Backend, Protocol):
+        """A backend that can also spread a model over several devices."""
 
         def apply_schedule(
             self, model: LoadedModel, schedule: ModelSchedule, *, name: str
         ) -> AppliedModel:
-            """Return the model with the schedule in it, to be written to a file called `name`."""
-
-        def encoded(self, data: bytes, out: Path) -> bytes:
-            """Return the model in the form that the name of `out` asks for."""
+            """Return the model with placement and order in it; `name` is the output's file name."""
 
         def verify_schedule(
             self,
@@ -71,10 +68,7 @@ if TYPE_CHECKING:
             shapes: Mapping[str, tuple[int, ...]] | None = None,
             dims: Mapping[str, int] | None = None,
         ) -> Verification:
-            """Return what the runtime says when both models run on equal inputs.
-
-            `optimized` is the file that was written, with its neighbors beside it.
-            """
+            """Return what the runtime says when both models run on equal inputs."""
 
 
 BACKENDS = {
@@ -82,13 +76,6 @@ BACKENDS = {
     "onnx": "regal.backends.onnx",
     "tensorflow": "regal.backends.tensorflow",
     "graph": "regal.backends.graph",
-}
-# Frameworks whose files can say on which device an op runs.
-SCHEDULE_BACKENDS = ("onnx", "tensorflow")
-# Why the others cannot.
-NO_DEVICES = {
-    "tflite": "a .tflite file has no place for devices: its runtime gives ops to delegates",
-    "graph": "a graph file has no runtime",
 }
 
 
@@ -104,12 +91,15 @@ def backend_of(framework: str) -> Backend:
 
 
 def schedule_backend_of(framework: str) -> ScheduleBackend:
-    """Return the backend that writes models of `framework` for several devices.
+    """Return the backend that spreads models of `framework` over several devices.
 
     Raises:
-        BackendError: there is none; the plan is what can be had.
+        BackendError: there is none.
     """
-    if framework not in SCHEDULE_BACKENDS:
-        reason = NO_DEVICES.get(framework, f"no backend writes '{framework}' models")
-        raise BackendError(f"{reason}; leave out -o and write the plan, with --plan FILE.json")
-    return cast("ScheduleBackend", backend_of(framework))
+    backend = backend_of(framework)
+    if not hasattr(backend, "apply_schedule"):
+        raise BackendError(
+            f"a '{framework}' file cannot say which device runs an op: write the plan with --plan"
+            " FILE.json instead of an output model"
+        )
+    return cast("ScheduleBackend", backend)

@@ -32,7 +32,11 @@ SUFFIXES = {
     ".prototxt": "regal.frontends.onnx",
     ".pbtxt": "regal.frontends.onnx",
     ".txtpb": "regal.frontends.onnx",
-    ".json": "regal.graph.file",
+    ".json": "regal.frontends.task_graphs",
+    ".stg": "regal.frontends.task_graphs",
+    ".txt": "regal.frontends.task_graphs",
+    ".py": "regal.frontends.task_graphs",
+    ".hlo": "regal.frontends.task_graphs",
 }
 
 
@@ -59,7 +63,7 @@ def load(
     """Return the checked model in the file at `path`.
 
     Args:
-        path: a .tflite, .onnx (or ONNX text) or graph .json file.
+        path: a .tflite, .onnx (or ONNX text), graph .json or task graph file.
         shapes: input name -> shape, for inputs whose file shape is not fixed.
         dims: symbolic dimension name -> size.
 
@@ -73,12 +77,21 @@ def load(
             raise ModelError(f"model '{path}' is not a file")
     except OSError as error:
         raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None
-    name = SUFFIXES.get(path.suffix.lower())
-    if name is None:
-        known = ", ".join(SUFFIXES)
-        raise ModelError(f"model file '{path}' has an unknown ending; known: {known}")
-    frontend = cast("Frontend", import_module(name))
     try:
+        name = _module_of(path)
+        if name is None:
+            known = ", ".join(SUFFIXES)
+            raise ModelError(f"model file '{path}' has an unknown ending; known: {known}")
+        frontend = cast("Frontend", import_module(name))
         return require_valid_model(frontend.load(path, shapes or {}, dims or {}))
     except OSError as error:
         raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None
+
+
+def _module_of(path: Path) -> str | None:
+    """Return the module that reads a file: by its ending, and its content where kinds share one."""
+    from regal.frontends.task_graphs.sniff import holds_task_graph
+
+    if holds_task_graph(path):
+        return "regal.frontends.task_graphs"
+    return SUFFIXES.get(path.suffix.lower())

@@ -99,11 +99,10 @@ def badges(document: Mapping[str, Any]) -> Html:
             found.append((f"outputs differ in {names}", "bad"))
     else:
         found.append(("not run in a real runtime", "plain"))
-    capacity = document.get("capacity")
-    if capacity:
-        over = capacity.get("overflow_bytes", 0)
-        text = "fits" if capacity["fits"] else f"{fmt.short_bytes(over)} too much"
-        found.append((text, "good" if capacity["fits"] else "bad"))
+    limit = document.get("capacity") or {**document, **document.get("after", {})}
+    if "fits" in limit:
+        text = "fits" if limit["fits"] else f"{fmt.short_bytes(limit['overflow_bytes'])} too much"
+        found.append((text, "good" if limit["fits"] else "bad"))
     return joined(element("li", {"class": f"badge {kind}"}, text) for text, kind in found)
 
 
@@ -178,6 +177,7 @@ def facts(root: Mapping[str, Any]) -> Html:
         _term("seed", datum(root, "result.seed", "text")),
         _term("evaluations", datum(root, "result.evaluations", "count")),
         _term("search took", datum(root, "result.seconds", "seconds")),
+        _term("op times from", escaped(_sources(document.get("cost_sources", {})))),
         _term("parameters", datum(root, "result.parameter_bytes", "bytes")),
         _term("state", datum(root, "result.state_bytes", "bytes")),
     ]
@@ -198,6 +198,11 @@ def _devices(places: Sequence[Mapping[str, Any]]) -> str:
         limit = "" if size is None else f" ({fmt.short_bytes(size)}{each})"
         parts.append(", ".join(names) + limit)
     return ", ".join(parts)
+
+
+def _sources(counts: Mapping[str, int]) -> str:
+    """Return where the times of how many ops come from."""
+    return ", ".join(f"{name} ({count:,})" for name, count in counts.items()) or fmt.NOTHING
 
 
 def verification(document: Mapping[str, Any]) -> Html:
@@ -236,6 +241,7 @@ def methods(root: Mapping[str, Any]) -> Html:
         ("arena_bytes", "arena", "bytes"),
         ("overflow_bytes", "overflow", "bytes"),
         ("gap", "above bound", "gap"),
+        ("relative", "above the best", "relative"),
         ("evaluations", "evaluations", "count"),
         ("seconds", "search took", "seconds"),
     ]
@@ -258,10 +264,12 @@ def methods(root: Mapping[str, Any]) -> Html:
 
 def _method_cell(root: Mapping[str, Any], row: int, key: str, form: str) -> Html:
     path = f"comparison.methods.{row}.{key}"
-    if form != "gap":
-        return element("td", {"class": "number"}, datum(root, path, form))
-    gap = lookup(root, path)
-    return number(fmt.NOTHING if gap is None else fmt.change(1, 1 + gap))
+    if form not in ("gap", "relative"):
+        return number(datum(root, path, form))
+    share = lookup(root, path)
+    if share is None:
+        return number(fmt.NOTHING)
+    return number(fmt.change(1, share + 1 if form == "gap" else share))
 
 
 def _measured(key: str, before: float | None, after: float | None) -> list[str]:
@@ -277,6 +285,9 @@ def _measured(key: str, before: float | None, after: float | None) -> list[str]:
 
 
 def _is_optimal(document: Mapping[str, Any], measure: Measure) -> bool:
+    # On one device no decision changes the running time; there is nothing to be proud of.
+    if measure.proof == "time" and len(document.get("devices", ())) < 2:
+        return False
     optimal = document.get("optimal")
     return isinstance(optimal, dict) and optimal.get(measure.proof) is True
 

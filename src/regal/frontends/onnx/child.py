@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,19 +74,26 @@ def run(request: RunRequest) -> RunResult:
         try:
             # A new session each time: a profile must not hold a run that failed.
             session = _session(request)
-            digests, peak = _invoke(session, request, style)
+            digests, peak, times = _invoke(session, request, style)
         except REFUSALS as error:
             reason = reason or one_line(error)
             continue
         profile = session.end_profiling() if request.profile_prefix else ""
         return RunResult(
-            ran=True, style=style, digests=digests, heap_peak_bytes=peak, profile=profile
+            ran=True,
+            style=style,
+            digests=digests,
+            heap_peak_bytes=peak,
+            run_ns=times,
+            profile=profile,
         )
     return RunResult(reason=reason)
 
 
 def _session(request: RunRequest) -> ort.InferenceSession:
-    options = session_options(file_order=request.file_order, level=request.level)
+    options = session_options(
+        file_order=request.file_order, level=request.level, threads=request.threads
+    )
     if request.profile_prefix:
         options.enable_profiling = True
         options.profile_file_prefix = request.profile_prefix
@@ -103,31 +111,34 @@ def _session(request: RunRequest) -> ort.InferenceSession:
 
 def _invoke(
     session: ort.InferenceSession, request: RunRequest, style: str
-) -> tuple[list[list[str]], int]:
-    """Return the digests of all outputs of all runs, and the most heap that a run took."""
+) -> tuple[list[list[str]], int, list[int]]:
+    """Return the digests of all outputs, the most heap that a run took, and the time of each."""
     meter = heap_meter()
     names = [output.name for output in session.get_outputs()]
     values = (*session.get_inputs(), *session.get_outputs())
     are_tensors = all(value.type.startswith("tensor(") for value in values)
     digests: list[list[str]] = []
     peaks: list[int] = []
+    times: list[int] = []
     for number in range(request.invocations):
         arrays = {
             node.name: input_value(node, request, number, style) for node in session.get_inputs()
         }
         if not are_tensors:
-            begin = meter()
+            begin, start = meter(), time.perf_counter_ns()
             results = session.run(names, arrays)
+            times.append(time.perf_counter_ns() - start)
             peaks.append(begin())
             digests.append([digest(result) for result in results])
             continue
         feeds = {name: _tensor(array) for name, array in arrays.items()}
-        begin = meter()
+        begin, start = meter(), time.perf_counter_ns()
         outputs = session.run_with_ort_values(names, feeds)
+        times.append(time.perf_counter_ns() - start)
         peaks.append(begin())
         digests.append([digest_of_value(output) for output in outputs])
     # The first run also sets up what later runs share.
-    return digests, max(peaks[1:] or peaks)
+    return digests, max(peaks[1:] or peaks), times
 
 
 def heap_meter() -> Callable[[], Callable[[], int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ class KernelRun:
 
     inputs: tuple[TypedShape, ...]
     results: tuple[TypedShape, ...]
+    ns: int  # of the kernel; ONNX Runtime counts whole microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Trace:
     order: tuple[Spot, ...] = ()
     runs: Mapping[Spot, list[KernelRun]]
     strangers: int = 0  # kernels that ONNX Runtime added itself
+    style: str = ""  # of the inputs on which it ran
 
 
 def trace(
@@ -51,8 +53,10 @@ def trace(
     seed: int,
     file_order: bool,
     timeout_s: float,
+    invocations: int = 1,
+    threads: int = 1,
 ) -> Trace:
-    """Return what happened when ONNX Runtime ran `model` once on seeded inputs.
+    """Return what happened when ONNX Runtime ran `model` on seeded inputs.
 
     Args:
         model: as it would be written to `path`; external data lie beside that.
@@ -61,6 +65,8 @@ def trace(
         seed: of the inputs.
         file_order: run nodes as listed, or in ONNX Runtime's default order.
         timeout_s: wall time that the child process may take.
+        invocations: runs in a row.
+        threads: within an operator.
     """
     named = runnable_copy(model)
     name_nodes(named.graph, ())
@@ -74,6 +80,8 @@ def trace(
                 file_order=file_order,
                 shapes={name: list(shape) for name, shape in shapes.items()},
                 seed=seed,
+                invocations=invocations,
+                threads=threads,
                 profile_prefix=str(Path(folder, "profile")),
             ),
             timeout_s,
@@ -81,7 +89,7 @@ def trace(
         if not result.ran:
             return Trace(reason=result.reason, runs={})
         events = json.loads(Path(result.profile).read_text())
-    return read_profile(events)
+    return replace(read_profile(events), style=result.style)
 
 
 def read_profile(events: list[dict[str, object]]) -> Trace:
@@ -103,9 +111,14 @@ def read_profile(events: list[dict[str, object]]) -> Trace:
             run = KernelRun(
                 _typed_shapes(arguments.get("input_type_shape")),
                 _typed_shapes(arguments.get("output_type_shape")),
+                1000 * _whole(event.get("dur")),
             )
             runs.setdefault(spot, []).append(run)
     return Trace(order=tuple(order), runs=runs, strangers=strangers)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _typed_shapes(rows: object) -> tuple[TypedShape, ...]:
