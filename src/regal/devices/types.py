@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from regal.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+
+HOST = "cpu"  # the kind of device that drives the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,18 @@ class System:
         if missing is not None:
             a, b = missing
             raise UsageError(f"system '{self.name}' has no link from '{names[a]}' to '{names[b]}'")
+
+
+def allowed_devices(system: System, kinds: Collection[str]) -> tuple[bool, ...]:
+    """Return, per device, whether it may run an op that is meant for these kinds of device.
+
+    No kinds: all may. In a system without a CPU, what is meant for one may run anywhere: every
+    other device has a host.
+    """
+    has_host = any(device.kind == HOST for device in system.devices)
+    if not kinds or (HOST in kinds and not has_host):
+        return (True,) * len(system.devices)
+    return tuple(device.kind in kinds for device in system.devices)
 
 
 def copies_of(system: System, count: int) -> System:

@@ -11,6 +11,7 @@ import numpy as np
 
 from regal._native import DeviceFault, DeviceProblem, build_device_problem
 from regal.cost.types import FORBIDDEN
+from regal.devices.types import allowed_devices
 from regal.errors import ModelError, UsageError
 from regal.graph.memory import counted_storages
 from regal.graph.types import ABSENT, COUNTED_ROLES, Role
@@ -252,9 +253,7 @@ def _durations(graph: Graph, system: System, cost: GraphCost) -> Ints:
     durations = np.where(table == FORBIDDEN, FORBIDDEN, np.maximum(table, 1))
     for i, op in enumerate(graph.ops):
         if op.devices:
-            for d, device in enumerate(system.devices):
-                if device.kind not in op.devices:
-                    durations[i, d] = FORBIDDEN
+            durations[i, np.logical_not(allowed_devices(system, op.devices))] = FORBIDDEN
     return durations
 
 
