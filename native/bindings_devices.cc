@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "bindings.h"
+#include "device_bounds.h"
+#include "device_check.h"
 #include "device_problem.h"
 #include "device_simulate.h"
 
@@ -14,6 +16,8 @@ using regal::DeviceFigures;
 using regal::DeviceProblem;
 using regal::DeviceSchedule;
 using regal::DeviceVerdict;
+using regal::ScheduleFault;
+using regal::ScheduleVerdict;
 using Table = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Array = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 
@@ -185,10 +189,53 @@ void bind_device_score(nb::module_& module) {
       "figures"_a, "per_ns"_a, "per_byte"_a, "The score of figures with these weights.");
 }
 
+void bind_schedule_check(nb::module_& module) {
+  nb::enum_<ScheduleFault>(module, "ScheduleFault")
+      .value("NONE", ScheduleFault::None)
+      .value("BAD_PLACEMENT", ScheduleFault::BadPlacement)
+      .value("NOT_COLOCATED", ScheduleFault::NotColocated)
+      .value("NOT_A_PERMUTATION", ScheduleFault::NotAPermutation)
+      .value("READER_TOO_EARLY", ScheduleFault::ReaderTooEarly)
+      .value("SEND_MISSING", ScheduleFault::SendMissing)
+      .value("SEND_TWICE", ScheduleFault::SendTwice)
+      .value("SEND_USELESS", ScheduleFault::SendUseless)
+      .value("BAD_HOME", ScheduleFault::BadHome)
+      .value("CIRCLE", ScheduleFault::Circle)
+      .value("IN_PLACE_NOT_ALLOWED", ScheduleFault::InPlaceNotAllowed)
+      .value("IN_PLACE_NOT_LAST", ScheduleFault::InPlaceNotLast)
+      .value("IN_PLACE_TWICE", ScheduleFault::InPlaceTwice);
+  nb::class_<ScheduleVerdict>(module, "ScheduleVerdict")
+      .def_ro("fault", &ScheduleVerdict::fault)
+      .def_ro("first", &ScheduleVerdict::first)
+      .def_ro("second", &ScheduleVerdict::second);
+  module.def(
+      "check_schedule",
+      [](const DeviceProblem& problem, const DeviceSchedule& schedule, Rows<3> in_place) {
+        nb::gil_scoped_release unlocked;
+        DeviceFigures figures;
+        const ScheduleVerdict verdict = regal::check_schedule(problem, schedule, span_of(in_place), figures);
+        return std::make_pair(verdict, std::move(figures));
+      },
+      "problem"_a, "schedule"_a, "in_place"_a,
+      "Judges a schedule and its in-place rows (op, in storage, out storage); recomputes all figures.");
+}
+
+void bind_device_bounds(nb::module_& module) {
+  nb::call_guard<nb::gil_scoped_release> unlocked;
+  module.def("device_time_bound", &regal::device_time_bound, "problem"_a, unlocked,
+             "No schedule is faster, in ns: proven.");
+  module.def("device_peak_bound", &regal::device_peak_bound, "problem"_a, unlocked,
+             "No schedule has a lower peak on its fullest device, in bytes: proven.");
+  module.def("one_device_relaxation", &regal::one_device_relaxation, "problem"_a, unlocked,
+             "The one-device problem whose least peak, divided by the number of devices, is a bound.");
+}
+
 }  // namespace
 
 void bind_devices(nb::module_& module) {
   bind_device_problem(module);
   bind_device_schedule(module);
   bind_device_score(module);
+  bind_schedule_check(module);
+  bind_device_bounds(module);
 }

@@ -236,9 +236,13 @@ void bind_search(nb::module_& module) {
           throw nb::value_error("brkga: a seed order holds each op once");
         }
         const std::vector<int32_t> seeds = narrow(seed_orders.data(), seed_orders.size());
-        BrkgaSettings settings{decoder, population, elites, mutants, elite_bias, restart_after,
-                               with_neutral, seed, threads, {evaluations, seconds, stop_at}, seeds,
-                               reals_of(alpha), reals_of(beta), reals_of(gene_bias)};
+        const BrkgaSettings settings{
+            decoder,
+            {population, elites, mutants, elite_bias, restart_after, seed, threads,
+             {reals_of(alpha), reals_of(beta), reals_of(gene_bias)}},
+            with_neutral,
+            {evaluations, seconds, stop_at},
+            seeds};
         return tuple_of(run_interruptible(cancel, [&](const std::atomic<bool>& cancelled) {
           return regal::run_brkga(CompactProblem(problem), settings, cancelled);
         }));

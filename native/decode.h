@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compact.h"
+#include "random_keys.h"
 #include "ready_set.h"
 
 namespace regal {
@@ -16,8 +17,6 @@ enum class Decoder {
   Bent,    // least change of the live bytes, bent by the key
   Forced,  // like Bent, but an op that raises neither the peak nor the live bytes runs at once
 };
-
-constexpr uint32_t kNeutralKey = uint32_t{1} << 31;
 
 // Turns keys into legal orders. One per thread; reuses its memory.
 class OrderDecoder {

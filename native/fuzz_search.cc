@@ -70,19 +70,17 @@ void judge_brkga(const OrderProblem& problem, const CompactProblem& compact, Dic
   if (dice.one_in(3)) bias.assign(genes, dice.pick<double>({0, 0.5, 1, -1, 2}));
   BrkgaSettings settings;
   settings.decoder = static_cast<Decoder>(dice.upto(4));
-  settings.population = dice.upto(8);
-  settings.elites = dice.upto(9);
-  settings.mutants = dice.upto(9);
-  settings.elite_bias = dice.pick<double>({0, 0.5, 0.7, 1});
-  settings.restart_after = dice.upto(2);
+  settings.genetic.population = dice.upto(8);
+  settings.genetic.elites = dice.upto(9);
+  settings.genetic.mutants = dice.upto(9);
+  settings.genetic.elite_bias = dice.pick<double>({0, 0.5, 0.7, 1});
+  settings.genetic.restart_after = dice.upto(2);
   settings.with_neutral = dice.one_in(2);
-  settings.seed = dice.word();
+  settings.genetic.seed = dice.word();
   settings.stop.evaluations = dice.upto(50);
   settings.stop.peak_bytes = dice.one_in(3) ? peak_bound(problem) : 0;
   settings.seed_orders = seeds;
-  settings.alpha = alpha;
-  settings.beta = beta;
-  settings.gene_bias = bias;
+  settings.genetic.proposal = {alpha, beta, bias};
   const std::atomic<bool> go_on{false};
   const SearchResult one = run_brkga(compact, settings, go_on);
   expect_true_peak(problem, one.order, one.peak_bytes);
@@ -91,7 +89,7 @@ void judge_brkga(const OrderProblem& problem, const CompactProblem& compact, Dic
   const auto n_seeds = static_cast<int64_t>(seeds.size()) / std::max(1, problem.n_ops);
   expect(one.peak_bytes <= best_seed || n_seeds > one.evaluations, "never worse than a seed");
   if (dice.one_in(4)) {
-    settings.threads = 2 + dice.upto(1);
+    settings.genetic.threads = 2 + dice.upto(1);
     const SearchResult more = run_brkga(compact, settings, go_on);
     expect(more.order == one.order && more.evaluations == one.evaluations, "threads change nothing");
   }
