@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 TRACERS = {
     "timm": "regal.data.tracers.timm",
     "transformers": "regal.data.tracers.transformers",
+    "diffusers": "regal.data.tracers.diffusers",
+    "zoo": "regal.data.tracers.torch_zoo",
 }
 
 
