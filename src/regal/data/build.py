@@ -6,26 +6,31 @@ import hashlib
 import json
 import multiprocessing
 import os
+import random
 import resource
+import signal
 import time
 import traceback
 from dataclasses import asdict, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regal.data.items import Item
+from regal.data.items import Item, breadth_first
 from regal.data.pack import packed
 from regal.data.structure import structure_hash
 from regal.data.tracers import tracer_of
 from regal.graph.check import require_valid_graph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from multiprocessing.connection import Connection
+    from types import FrameType
 
-ITEM_SECONDS = 240.0  # of one trace; slower ones are a row that says so
+ITEM_CPU_SECONDS = 60  # of one trace; slower ones are a row that says so
+ITEM_SECONDS = 900.0  # then the process is ended: it is stuck, or the machine is
 WORKER_BYTES = 8 << 30
-ITEMS_PER_WORKER = 40  # then a fresh process: tracers keep memory
+ITEMS_PER_WORKER = 60  # then a fresh process: tracers keep memory
 FEWEST_OPS, MOST_OPS = 30, 20_000
 LOG = "log.jsonl"
 
@@ -41,12 +46,8 @@ def build(items: Sequence[Item], folder: Path, *, workers: int = 1) -> list[dict
     folder.mkdir(parents=True, exist_ok=True)
     rows = read_log(folder)
     done = {row["key"] for row in rows}
-    by_source: dict[str, list[Item]] = {}
-    for item in items:
-        if item.key not in done:
-            by_source.setdefault(item.source, []).append(item)
     pool = [_Worker(folder) for _ in range(workers)]
-    waiting = [batch for group in by_source.values() for batch in _batches(group)]
+    waiting = _batches([item for item in items if item.key not in done])
     while waiting or any(worker.is_busy for worker in pool):
         for worker in pool:
             if not worker.is_busy and waiting:
@@ -98,9 +99,14 @@ def trace_to_file(item: Item, folder: Path) -> dict[str, Any]:
     return row | {"seconds": round(time.perf_counter() - started, 2)}
 
 
-def _batches(items: Sequence[Item]) -> Iterable[list[Item]]:
-    for begin in range(0, len(items), ITEMS_PER_WORKER):
-        yield list(items[begin : begin + ITEMS_PER_WORKER])
+def _batches(items: Sequence[Item]) -> list[list[Item]]:
+    """Return the items in batches of one source each, the sources taking turns."""
+    by_source: dict[str, list[Item]] = {}
+    for item in breadth_first(items):
+        by_source.setdefault(item.source, []).append(item)
+    n = ITEMS_PER_WORKER
+    rows = [[group[i : i + n] for i in range(0, len(group), n)] for group in by_source.values()]
+    return [batch for turn in zip_longest(*rows) for batch in turn if batch is not None]
 
 
 class _Worker:
@@ -166,7 +172,10 @@ def _work(batch: list[Item], folder: Path, rows: Connection) -> None:
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
+    signal.signal(signal.SIGPROF, _too_slow)
     for item in batch:
+        random.seed(item.key)  # some architectures draw from it while they run
+        signal.setitimer(signal.ITIMER_PROF, ITEM_CPU_SECONDS)
         try:
             row = trace_to_file(item, folder)
         except BaseException as error:  # a row, whatever the architecture's code raises
@@ -178,5 +187,10 @@ def _work(batch: list[Item], folder: Path, rows: Connection) -> None:
                 **asdict(item),
                 "failure": f"{type(error).__name__}: {text} ({where})",
             }
+        signal.setitimer(signal.ITIMER_PROF, 0)
         rows.send(row)
     rows.close()
+
+
+def _too_slow(signum: int, frame: FrameType | None) -> None:
+    raise TimeoutError(f"slower than {ITEM_CPU_SECONDS} s of CPU time")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from regal.data.items import Item
-from regal.data.tracers.torch_common import MeanLoss, import_torchvision
-from regal.data.tracers.transformers import Positional
-from regal.frontends.torch.trace import fake_module, inference_graph, training_graph
+from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.tracers.torch_common import Positional, import_torchvision, traced
 
 import_torchvision()
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 TOKENS = 77
+TRAINING_BATCH = 4
 
 # Architecture -> (class, family, configuration, inputs by name: shape, or shape and dtype "long").
 ARCHITECTURES: dict[str, tuple[str, str, dict[str, Any], dict[str, Shape]]] = {
@@ -85,30 +84,25 @@ def items() -> list[Item]:
             family=family,
             architecture=name,
             mode=mode,
-            batch=1 if mode == "inference" else 4,
+            batch=1 if mode == INFERENCE else TRAINING_BATCH,
         )
         for name, (_, family, _, inputs) in ARCHITECTURES.items()
         if inputs
-        for mode in ("inference", "training")
+        for mode in (INFERENCE, TRAINING)
     ]
 
 
 def trace(item: Item) -> Graph:
-    """Return the graph of an item: one denoising step, or its joint graph with all gradients."""
+    """Return the graph of an item: one denoising step, or one step of training."""
     kind, _, config, shapes = ARCHITECTURES[item.architecture]
 
     def make() -> torch.nn.Module:
-        model: torch.nn.Module = getattr(diffusers, kind)(**config)
-        return model.train() if item.mode == "training" else model.eval()
+        return Positional(getattr(diffusers, kind)(**config), tuple(shapes))
 
-    module, mode = fake_module(make)
-    with mode:
-        inputs = {name: _input(name, shape, item.batch) for name, shape in shapes.items()}
-    wrapped = Positional(module, tuple(inputs))
-    args = tuple(inputs.values())
-    if item.mode == "training":
-        return training_graph(MeanLoss(wrapped), args, item.key)
-    return inference_graph(wrapped, args, item.key)
+    def inputs(_: torch.nn.Module) -> tuple[torch.Tensor, ...]:
+        return tuple(_input(name, shape, item.batch) for name, shape in shapes.items())
+
+    return traced(item, make, inputs, uses_adam=True)
 
 
 def version() -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from regal.data.items import Item
-from regal.data.tracers.torch_common import ClassifierLoss, import_torchvision
-from regal.frontends.torch.trace import fake_module, inference_graph, training_graph
+from regal.data.items import INFERENCE, JOINT, TRAINING, Item
+from regal.data.tracers.torch_common import ClassifierLoss, import_torchvision, traced
 
 import_torchvision()
 
@@ -15,14 +14,11 @@ import timm  # noqa: E402
 import torch  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from regal.graph.types import Graph
 
-MOST_PER_MODULE = 6
-MOST_TRAINED_PER_MODULE = 3
+MOST_PER_MODULE = 10
+MOST_JOINT_PER_MODULE = 1
 TRAINING_BATCH = 8
-INFERENCE_BATCH = 1
 SIZES = re.compile(r"_?(\d{3}|[0-9]+to[0-9]+)$")  # the same structure at another image size
 
 
@@ -32,34 +28,30 @@ def items() -> list[Item]:
     for module in timm.models.list_modules():
         names = _different([n for n in timm.list_models(module=module) if "test_" not in n])
         for position, name in enumerate(_spread(names, MOST_PER_MODULE)):
-            common = {
-                "framework": "torch",
-                "source": "timm",
-                "family": FAMILY_OF.get(module, module),
-                "architecture": name,
-            }
-            found.append(Item(**common, mode="inference", batch=INFERENCE_BATCH))
-            if position < MOST_TRAINED_PER_MODULE:
-                found.append(Item(**common, mode="training", batch=TRAINING_BATCH))
+            modes = (INFERENCE, TRAINING, JOINT)[: 3 if position < MOST_JOINT_PER_MODULE else 2]
+            found += [
+                Item(
+                    framework="torch",
+                    source="timm",
+                    family=FAMILY_OF.get(module, module),
+                    architecture=name,
+                    mode=mode,
+                    batch=1 if mode == INFERENCE else TRAINING_BATCH,
+                )
+                for mode in modes
+            ]
     return found
 
 
 def trace(item: Item) -> Graph:
-    """Return the graph of an item: forward pass, or the joint graph with all gradients."""
+    """Return the graph of an item."""
 
-    def make() -> torch.nn.Module:
-        model = timm.create_model(item.architecture)
-        return ClassifierLoss(model) if item.mode == "training" else model.eval()
+    def inputs(model: torch.nn.Module) -> tuple[torch.Tensor, ...]:
+        x = torch.zeros(item.batch, *model.default_cfg["input_size"])
+        labels = torch.zeros(item.batch, dtype=torch.int64)
+        return (x,) if item.mode == INFERENCE else (x, labels)
 
-    module, mode = fake_module(make)
-    model = module.model if item.mode == "training" else module
-    shape = model.default_cfg["input_size"]
-    with mode:
-        x = torch.randn(item.batch, *shape)
-        y = torch.zeros(item.batch, dtype=torch.int64)
-    if item.mode == "training":
-        return training_graph(module, (x, y), item.key)
-    return inference_graph(module, (x,), item.key)
+    return traced(item, lambda: timm.create_model(item.architecture), inputs, ClassifierLoss)
 
 
 def version() -> str:

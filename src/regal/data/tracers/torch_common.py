@@ -1,10 +1,22 @@
-"""What all PyTorch sources share: torchvision beside a CPU build, losses, loss modules."""
+"""What all PyTorch sources share: torchvision beside a CPU build, loss modules, the modes."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+from regal.data.items import INFERENCE, JOINT, TRAINING
+from regal.frontends.torch.eager import adam, momentum, recorded_inference, recorded_step
+from regal.frontends.torch.trace import fake_module, joint_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from regal.data.items import Item
+    from regal.graph.types import Graph
+
+    Inputs = Callable[[torch.nn.Module], tuple[torch.Tensor, ...]]
 
 # torchvision's wheels load their C++ operators only beside the build of torch that they were
 # made for, and its import fails without them. Architectures need their names, not their code.
@@ -74,3 +86,51 @@ class MeanLoss(torch.nn.Module):
             if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
         ]
         return (torch.stack(found).sum(),)
+
+
+class Positional(torch.nn.Module):
+    """A model with keyword inputs as one with positional ones and plain outputs."""
+
+    def __init__(self, model: torch.nn.Module, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model = model
+        self.names = names
+
+    def forward(self, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return all tensors that the model returns."""
+        given = dict(zip(self.names, args, strict=True))
+        result = self.model(**given, return_dict=False)
+        leaves = torch.utils._pytree.tree_leaves(result)
+        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+
+def traced(
+    item: Item,
+    make: Callable[[], torch.nn.Module],
+    inputs: Inputs,
+    loss: type[torch.nn.Module] = MeanLoss,
+    *,
+    uses_adam: bool = False,
+) -> Graph:
+    """Return the graph of an item in its mode.
+
+    Args:
+        item: inference, training (one eager step with its optimizer) or joint (AOTAutograd).
+        make: builds the module.
+        inputs: the arguments for the module, and its labels where the loss wants them.
+        loss: wraps the module in what is differentiated.
+        uses_adam: train by AdamW instead of SGD with momentum.
+    """
+    is_inference = item.mode == INFERENCE
+    module, mode = fake_module(lambda: make().train(not is_inference))
+    with mode:
+        args = inputs(module)
+    if is_inference:
+        return recorded_inference(module, mode, args, item.key)
+    if item.mode == JOINT:
+        return joint_graph(loss(module), args, item.key)
+    if item.mode != TRAINING:
+        raise ValueError(f"item '{item.key}': unknown mode '{item.mode}'")
+    if uses_adam:
+        return recorded_step(loss(module), mode, args, item.key, adam, ("mean", "square"))
+    return recorded_step(loss(module), mode, args, item.key, momentum, ("velocity",))

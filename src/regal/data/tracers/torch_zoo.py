@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from regal.data.items import Item
-from regal.data.tracers.torch_common import MeanLoss
+from regal.data.items import INFERENCE, JOINT, TRAINING, Item
+from regal.data.tracers.torch_common import traced
 from regal.data.tracers.torch_models import recommenders, recurrent, segmentation, structured
-from regal.frontends.torch.trace import fake_module, inference_graph, training_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +32,7 @@ TRAINING_BATCH = 8
 
 
 def items() -> list[Item]:
-    """Return inference and training items of every recipe."""
+    """Return items of every recipe in every mode."""
     return [
         Item(
             framework="torch",
@@ -41,23 +40,17 @@ def items() -> list[Item]:
             family=family,
             architecture=name,
             mode=mode,
-            batch=1 if mode == "inference" else TRAINING_BATCH,
+            batch=1 if mode == INFERENCE else TRAINING_BATCH,
         )
         for name, (family, _, _) in RECIPES.items()
-        for mode in ("inference", "training")
+        for mode in (INFERENCE, TRAINING, JOINT)
     ]
 
 
 def trace(item: Item) -> Graph:
     """Return the graph of an item."""
     _, make, inputs = RECIPES[item.architecture]
-    is_training = item.mode == "training"
-    module, mode = fake_module(lambda: make().train(is_training))
-    with mode:
-        args = inputs(item.batch)
-    if is_training:
-        return training_graph(MeanLoss(module), args, item.key)
-    return inference_graph(module, args, item.key)
+    return traced(item, make, lambda _: inputs(item.batch))
 
 
 def version() -> str:

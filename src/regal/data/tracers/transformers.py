@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from regal.data.items import Item
-from regal.data.tracers.torch_common import MeanLoss, import_torchvision
-from regal.frontends.torch.trace import fake_module, inference_graph, training_graph
+from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.tracers.torch_common import Positional, import_torchvision, traced
 
 import_torchvision()
 
@@ -31,17 +30,18 @@ TRAINING_BATCH = 4
 
 def items() -> list[Item]:
     """Return inference and training items for every model type that AutoModel knows."""
-    found = []
-    for name in sorted(MODEL_MAPPING_NAMES):
-        common = {
-            "framework": "torch",
-            "source": "transformers",
-            "family": family_of(name),
-            "architecture": name,
-        }
-        found.append(Item(**common, mode="inference"))
-        found.append(Item(**common, mode="training", batch=TRAINING_BATCH))
-    return found
+    return [
+        Item(
+            framework="torch",
+            source="transformers",
+            family=family_of(name),
+            architecture=name,
+            mode=mode,
+            batch=1 if mode == INFERENCE else TRAINING_BATCH,
+        )
+        for name in sorted(MODEL_MAPPING_NAMES)
+        for mode in (INFERENCE, TRAINING)
+    ]
 
 
 def family_of(name: str) -> str:
@@ -53,41 +53,23 @@ def family_of(name: str) -> str:
 def trace(item: Item) -> Graph:
     """Return the graph of an item; depth is cut to MOST_LAYERS, inputs are `TOKENS` tokens."""
     config = shallow(transformers.AutoConfig.for_model(item.architecture))
+    names: list[str] = []
 
     def make() -> torch.nn.Module:
         model = transformers.AutoModel.from_config(config)
         model.config.use_cache = False
-        return model.train() if item.mode == "training" else model.eval()
+        names.extend(inputs_of(model, config, item.batch))
+        return Positional(model, tuple(names))
 
-    module, mode = fake_module(make)
-    with mode:
-        kwargs = inputs_of(module, config, item.batch)
-    wrapped = Positional(module, tuple(kwargs))
-    args = tuple(kwargs.values())
-    if item.mode == "training":
-        return training_graph(MeanLoss(wrapped), args, item.key)
-    return inference_graph(wrapped, args, item.key)
+    def inputs(module: torch.nn.Module) -> tuple[torch.Tensor, ...]:
+        return tuple(inputs_of(module.model, config, item.batch).values())
+
+    return traced(item, make, inputs, uses_adam=True)
 
 
 def version() -> str:
     """Return the versions of transformers and torch."""
     return f"transformers {transformers.__version__}, torch {torch.__version__}"
-
-
-class Positional(torch.nn.Module):
-    """A model with keyword inputs as one with positional ones and plain outputs."""
-
-    def __init__(self, model: torch.nn.Module, names: tuple[str, ...]) -> None:
-        super().__init__()
-        self.model = model
-        self.names = names
-
-    def forward(self, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return all tensors that the model returns."""
-        given = dict(zip(self.names, args, strict=True))
-        result = self.model(**given, return_dict=False)
-        leaves = torch.utils._pytree.tree_leaves(result)
-        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def shallow(config: Any) -> Any:
@@ -102,6 +84,7 @@ def shallow(config: Any) -> Any:
                 if isinstance(types, list) and len(types) > MOST_LAYERS:
                     part.layer_types = types[:MOST_LAYERS]
         part._attn_implementation = "eager"
+        part._experts_implementation = "batched_mm"  # a fixed shape, whatever the router says
     return config
 
 

@@ -50,13 +50,13 @@ def fake_module(make: Callable[[], torch.nn.Module]) -> tuple[torch.nn.Module, F
     return module, mode
 
 
-def inference_graph(
+def exported_graph(
     module: torch.nn.Module,
     args: tuple[Any, ...],
     name: str,
     kwargs: Mapping[str, Any] | None = None,
 ) -> Graph:
-    """Return the graph of one forward pass, as eager PyTorch runs it.
+    """Return the graph of one forward pass, as torch.export has it.
 
     Source: torch.export, training IR before decompositions: in-place operators stay in place.
     """
@@ -77,7 +77,7 @@ def inference_graph(
     return graph_of(program.graph_module, name, roles)
 
 
-def training_graph(module: torch.nn.Module, args: tuple[Any, ...], name: str) -> Graph:
+def joint_graph(module: torch.nn.Module, args: tuple[Any, ...], name: str) -> Graph:
     """Return the joint graph of forward and backward pass of a module that returns its loss.
 
     The module is exported first: tracing then meets no Python that looks at values.
