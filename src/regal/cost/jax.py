@@ -30,10 +30,10 @@ KINDS: Final = {
     "reduce": "argmax argmin reduce reduce_and reduce_max reduce_min reduce_or reduce_prod"
     " reduce_sum reduce_xor cumsum cumprod cummax cummin cumlogsumexp",
     "gather": "gather dynamic_slice",
-    "scatter": "scatter scatter_add scatter_mul scatter_min scatter_max scatter_sub"
+    "scatter": "scatter scatter-add scatter_add scatter_mul scatter_min scatter_max scatter_sub"
     " dynamic_update_slice",
     "copy": "broadcast broadcast_in_dim concatenate copy copy_p iota pad rev slice transpose"
-    " split tile gather_concat",
+    " split stack tile unstack gather_concat",
     "view": "expand_dims reshape squeeze stop_gradient bitcast_convert_type sharding_constraint"
     " optimization_barrier pvary random_wrap random_unwrap",
     "sort": "sort top_k approx_top_k",
@@ -56,9 +56,9 @@ def _product(op: Operands) -> int:
 
 def _convolution(op: Operands) -> int:
     """Return the products of a convolution, its weights' axes as the frontend notes them."""
-    weights = op.shape(1)
     axis = op.number("rhs_out_axis")
-    return 2 * op.written * prod(size for i, size in enumerate(weights) if i != axis)
+    products = 2 * op.written * prod(size for i, size in enumerate(op.shape(1)) if i != axis)
+    return products // prod(op.ints("lhs_dilation") or (1,))  # zeros between the elements
 
 
 def _window(op: Operands) -> int:

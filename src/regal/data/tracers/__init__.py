@@ -31,6 +31,7 @@ TRACERS = {
     "transformers": "regal.data.tracers.transformers",
     "diffusers": "regal.data.tracers.diffusers",
     "zoo": "regal.data.tracers.torch_zoo",
+    "flax": "regal.data.tracers.jax_zoo",
 }
 
 
