@@ -32,6 +32,7 @@ TRACERS = {
     "diffusers": "regal.data.tracers.diffusers",
     "zoo": "regal.data.tracers.torch_zoo",
     "flax": "regal.data.tracers.jax_zoo",
+    "keras.applications": "regal.data.tracers.keras",
 }
 
 
