@@ -80,7 +80,7 @@ def flat_graph(name: str, protos: Sequence[Proto], library: Library) -> Flat:
             is_control, producer, result = _parse(text)
             if producer not in index:
                 raise ModelError(
-                    f"node '{proto.name}' ({proto.op}) reads '{text}', which the graph does not have"
+                    f"node '{proto.name}' ({proto.op}) reads '{text}', which is not in the graph"
                 )
             if is_control:
                 controls.append(index[producer])
