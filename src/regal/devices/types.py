@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A memory of a device, such as SRAM; pools come fastest first."""
+    """A memory of a device, such as SRAM; pools come fastest first.
+
+    An op runs at the speed of the first pool that has room for all that it touches.
+    """
 
     name: str
     bytes: int
+    bytes_per_s: float = 0.0  # 0: as fast as the device says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

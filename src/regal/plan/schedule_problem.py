@@ -316,8 +316,8 @@ def _require_devices(graph: Graph, system: System, problem: _Numbers) -> None:
         if (problem.durations[ops] == FORBIDDEN).any(axis=0).all():
             a, b = _split_pair(problem.durations, ops)
             raise ModelError(
-                f"ops '{graph.ops[a].name}' and '{graph.ops[b].name}' must share a device with"
-                f" {len(ops) - 2} others, and none of {names} can run them all"
+                f"ops '{graph.ops[a].name}' and '{graph.ops[b].name}' must share a device (a group"
+                f" of {len(ops)} ops), and none of {names} can run them all"
             )
 
 
