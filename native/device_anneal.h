@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "device_compact.h"
 #include "device_search.h"
@@ -14,15 +15,18 @@ struct AnnealSettings {
   int threads = 1;
   int32_t chains = 2;  // independent of the threads, so that these never change the result
   DeviceStop stop;
-  Seeds seeds;
+  // To start from: placements and topological orders, n values each, one after the other.
+  std::span<const int32_t> placements;
+  std::span<const int32_t> orders;
 };
 
-// Simulated annealing of placements under list scheduling (see device_list.h): parts of a device
-// move together (device_neighbors.h), and lengthened ways reorder branches. Each chain cools down
-// in cycles, each twice as long as the one before and from the best so far, so that how long the
-// run will last need not be known.
-// Evaluations: the seeds, then the chains in turn. The result is the same for every number of
-// threads. At least one evaluation is done.
+// Simulated annealing of placements: parts of a device move together (device_neighbors.h). For time
+// they run under list scheduling (device_list.h), where lengthened ways reorder branches; for memory
+// in a sequence of which blocks shift (device_shift.h); for both, chains of both kinds take turns.
+// Each chain cools down in cycles, each longer than the one before and from the best so far, so that
+// how long the run will last need not be known.
+// Evaluations: what it starts from, then the chains in turn. The result is the same for every number
+// of threads. At least one evaluation is done.
 DeviceSearchResult anneal_devices(const CompactDevices& problem, const AnnealSettings& settings,
                                   const std::atomic<bool>& cancelled);
 

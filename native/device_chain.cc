@@ -17,11 +17,12 @@ constexpr int64_t kFirstCycle = 2000;    // evaluations
 constexpr double kLongerCycle = 2;
 constexpr double kFullOverflow = 0.01;   // of all capacity: as bad as doubling the value
 
+constexpr int64_t kPeakOps = 32;         // on both sides of a peak
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-PlacementJudge::PlacementJudge(const CompactDevices& problem, const Objective& objective)
+PlanJudge::PlanJudge(const CompactDevices& problem, const Objective& objective)
     : objective_(objective),
       needs_memory_(objective.per_byte > 0 ||
                     (problem.source->capacity_counts_live && problem.capacity_may_bind)),
@@ -29,34 +30,55 @@ PlacementJudge::PlacementJudge(const CompactDevices& problem, const Objective& o
       timeline_(problem),
       meter_(problem) {}
 
-bool PlacementJudge::judge(std::span<const int32_t> placement, std::span<const int64_t> extra,
-                           int64_t overflow, double limit, Score& score) {
-  int64_t latest = ListScheduler::kTooLate;
-  if (limit < objective_.per_ns * 9e18) latest = static_cast<int64_t>(limit / objective_.per_ns);
-  score = {overflow, 0, list_.run(placement, extra, latest), 0};
-  if (score.time == ListScheduler::kTooLate) return false;
-  if (needs_memory_ || !list_.is_exact()) {
-    replay(placement);
+bool PlanJudge::judge(const Plan& plan, double limit, Score& score) {
+  bool is_exact = false;
+  if (plan.sequence.empty()) {
+    const bool has_limit = limit < objective_.per_ns * static_cast<double>(ListScheduler::kTooLate);
+    const int64_t latest = has_limit ? static_cast<int64_t>(limit / objective_.per_ns) : ListScheduler::kTooLate;
+    score.time = list_.run(plan.placement, plan.extra, latest);
+    if (score.time == ListScheduler::kTooLate) return false;
+    is_exact = list_.is_exact();
+  }
+  if (needs_memory_ || !is_exact) {
+    replay(plan);
     score.time = timeline_.time();
-    if (needs_memory_) {
-      meter_.measure(timeline_);
-      score.overflow = meter_.overflow();
-      score.peak = meter_.most();
-    }
+  }
+  if (needs_memory_) {
+    meter_.measure(timeline_);
+    score.overflow = meter_.overflow();
+    score.peak = meter_.most();
   }
   score.value = objective_.value(score.time, score.peak);
   return true;
 }
 
-DeviceSchedule PlacementJudge::schedule_of(const Plan& plan) {
-  list_.run(plan.placement, plan.extra);
-  replay(plan.placement);
+std::span<const int32_t> PlanJudge::order(const Plan& plan) const {
+  return plan.sequence.empty() ? list_.order() : plan.sequence;
+}
+
+void PlanJudge::find_critical(const Plan& plan, std::vector<int32_t>& ops) const {
+  if (plan.sequence.empty()) return list_.find_critical(ops);
+  ops.clear();
+  if (!needs_memory_) return;
+  // Around the peak.
+  const int64_t peak_time = meter_.peak_time();
+  const auto at = std::ranges::find_if(plan.sequence, [&](int32_t op) {
+    return plan.placement[op] == meter_.peak_device() && timeline_.finish_of(op) > peak_time;
+  });
+  const auto begin = at - std::min<int64_t>(at - plan.sequence.begin(), kPeakOps);
+  const auto end = at + std::min<int64_t>(plan.sequence.end() - at, kPeakOps);
+  ops.assign(begin, end);
+}
+
+DeviceSchedule PlanJudge::schedule_of(const Plan& plan) {
+  if (plan.sequence.empty()) list_.run(plan.placement, plan.extra);
+  replay(plan);
   return timeline_.schedule();
 }
 
-void PlacementJudge::replay(std::span<const int32_t> placement) {
+void PlanJudge::replay(const Plan& plan) {
   timeline_.clear();
-  for (const int32_t op : list_.order()) timeline_.put(op, placement[op]);
+  for (const int32_t op : order(plan)) timeline_.put(op, plan.placement[op]);
 }
 
 Chain::Chain(const CompactDevices& problem, const AnnealSettings& settings, int32_t number)
@@ -65,6 +87,7 @@ Chain::Chain(const CompactDevices& problem, const AnnealSettings& settings, int3
       rng_(settings.seed, static_cast<uint64_t>(number)),
       judge_(problem, settings.objective),
       neighbors_(problem),
+      shift_(problem),
       residents_(*problem.source) {}
 
 void Chain::start(const Plan& plan) {
@@ -86,10 +109,9 @@ void Chain::begin_cycle() {
     residents_.add(v, best_.placement[v]);
   }
   now_ = best_;
-  judge_.judge(now_.placement, now_.extra, 0, kNoLimit, now_.score);
-  now_.score = best_.score;
-  order_.assign(judge_.list().order().begin(), judge_.list().order().end());
-  judge_.list().find_critical(critical_);
+  judge_.judge(now_, kNoLimit, now_.score);
+  order_.assign(judge_.order(now_).begin(), judge_.order(now_).end());
+  judge_.find_critical(now_, critical_);
   cycle_start_ = done_;
   cycle_length_ = cycle_ == 0 ? kFirstCycle
                               : static_cast<int64_t>(static_cast<double>(cycle_length_) * kLongerCycle);
@@ -114,12 +136,16 @@ double Chain::temperature() const {
   return hot * std::pow(kCold / hot, share);
 }
 
+int32_t Chain::any_op() {
+  const auto& ops = critical_.empty() || rng_.below(2) == 0 ? order_ : critical_;
+  return ops[rng_.below(static_cast<uint32_t>(ops.size()))];
+}
+
+bool Chain::propose_order() { return now_.sequence.empty() ? propose_extra() : propose_shift(); }
+
 // Lengthens or shortens the way of one op, or sets it back.
-bool Chain::propose_order() {
-  const auto any = [&](const std::vector<int32_t>& ops) {
-    return ops[rng_.below(static_cast<uint32_t>(ops.size()))];
-  };
-  const int32_t op = rng_.below(2) == 0 ? any(critical_) : any(order_);
+bool Chain::propose_extra() {
+  const int32_t op = any_op();
   int64_t extra = 0;
   const int64_t old = now_.extra[op];
   if (old == 0 || rng_.uniform() < 0.6) {
@@ -127,9 +153,15 @@ bool Chain::propose_order() {
     extra = static_cast<int64_t>(std::exp(size) * static_cast<double>(now_.score.time)) + 1;
     if (rng_.uniform() < 0.3) extra = -extra;
   }
-  moved_.clear();
   now_.extra[op] = extra;
   if (!try_plan(residents_.overflow())) now_.extra[op] = old;
+  return true;
+}
+
+bool Chain::propose_shift() {
+  const auto at = std::ranges::find(now_.sequence, any_op()) - now_.sequence.begin();
+  if (!shift_.shift(now_.sequence, static_cast<int32_t>(at), rng_)) return false;
+  if (!try_plan(residents_.overflow())) shift_.undo(now_.sequence);
   return true;
 }
 
@@ -161,15 +193,15 @@ bool Chain::propose_move() {
 bool Chain::try_plan(int64_t overflow) {
   const double rise = -std::log(1 - rng_.uniform()) * temperature();
   const double limit = overflow < now_.score.overflow ? kNoLimit : now_.score.value * (1 + rise);
-  Score score;
-  if (!judge_.judge(now_.placement, now_.extra, overflow, limit, score)) return false;
+  Score score{overflow, 0, 0, 0};
+  if (!judge_.judge(now_, limit, score)) return false;
   if (score.overflow == now_.score.overflow ? score.value > now_.score.value * (1 + rise)
       : static_cast<double>(score.overflow - now_.score.overflow) * per_overflow_ > rise) {
     return false;
   }
   now_.score = score;
-  order_.assign(judge_.list().order().begin(), judge_.list().order().end());
-  judge_.list().find_critical(critical_);
+  order_.assign(judge_.order(now_).begin(), judge_.order(now_).end());
+  judge_.find_critical(now_, critical_);
   if (score.is_better_than(best_.score)) best_ = now_;
   return true;
 }

@@ -10,32 +10,36 @@
 #include "device_memory.h"
 #include "device_neighbors.h"
 #include "device_residents.h"
+#include "device_shift.h"
 #include "device_timeline.h"
 #include "rng.h"
 
 namespace regal {
 
-// A placement with the extras that order it, and what its schedule is worth.
+// A placement and what orders it: a sequence of all ops, or, without one, list scheduling with
+// extras. And what the schedule is worth.
 struct Plan {
   std::vector<int32_t> placement;
   std::vector<int64_t> extra;
+  std::vector<int32_t> sequence;
   Score score;
 };
 
-// What a placement is worth under list scheduling. One per thread.
-class PlacementJudge {
+// What a plan is worth. One per thread.
+class PlanJudge {
  public:
-  PlacementJudge(const CompactDevices& problem, const Objective& objective);
+  PlanJudge(const CompactDevices& problem, const Objective& objective);
 
-  // With a limit of the value it may give up: false, if the value is above the limit.
-  bool judge(std::span<const int32_t> placement, std::span<const int64_t> extra, int64_t overflow,
-             double limit, Score& score);
-  const ListScheduler& list() const { return list_; }
-  // The schedule of a plan.
+  // Fills the score, but for the overflow of residents, which must be there. With a limit of the
+  // value it may give up: false, if the value is above the limit.
+  bool judge(const Plan& plan, double limit, Score& score);
+  // Of the plan that was judged last: its order, and the ops that its value depends on most.
+  std::span<const int32_t> order(const Plan& plan) const;
+  void find_critical(const Plan& plan, std::vector<int32_t>& ops) const;
   DeviceSchedule schedule_of(const Plan& plan);
 
  private:
-  void replay(std::span<const int32_t> placement);
+  void replay(const Plan& plan);
 
   Objective objective_;
   bool needs_memory_;
@@ -53,21 +57,24 @@ class Chain {
   // Proposes and judges until `evaluations` schedules were simulated.
   void run(int64_t evaluations);
   const Plan& best() const { return best_; }
-  PlacementJudge& judge() { return judge_; }
 
  private:
   void begin_cycle();
   double temperature() const;
   bool propose_order();
+  bool propose_extra();
+  bool propose_shift();
   bool propose_move();
+  int32_t any_op();
   bool try_plan(int64_t overflow);
   void put(int32_t group, int32_t device);
 
   const CompactDevices* problem_;
   Objective objective_;
   Rng rng_;
-  PlacementJudge judge_;
+  PlanJudge judge_;
   Neighbors neighbors_;
+  BlockShift shift_;
   ResidentUse residents_;
   Plan now_;
   Plan best_;
