@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from regal.baselines.devices.cp_sat import CpSat
 from regal.baselines.devices.methods import METHODS as BASELINES
 from regal.errors import UsageError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_DEVICE_METHOD = "regal"
 
 DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
-    {DEFAULT_DEVICE_METHOD: BASELINES["heuristics"], **BASELINES}
+    {DEFAULT_DEVICE_METHOD: BASELINES["heuristics"], **BASELINES, "cp-sat": CpSat()}
 )
 
 
