@@ -4,7 +4,8 @@ The rules, in this order; docs/decisions/0012-tensorflow-frontend.md lists them 
 1. What an operator can yield at most: every element (Where, Unique, DynamicPartition), the
    number of boxes asked for (NonMaxSuppression).
 2. A Merge yields the largest of what may reach it.
-3. A dimension of what comes from outside (queues, iterators, parsers) is 1, as a batch is.
+3. A dimension of what comes from outside (queues, iterators, parsers) is 1; first dimensions
+   of results of one source are equal.
 4. An open dimension is that of an input of equal rank, else 1.
 5. A Reshape yields as many elements as it reads.
 6. A tensor of unknown rank is like the largest input of its type, else a scalar.
@@ -57,16 +58,18 @@ def assumed(state: Inference, position: int) -> tuple[dict[Edge, Bound], str]:
     node = state.flat.nodes[position]
     partial = [state.partial.get((position, k)) for k in range(len(node.results))]
     stated = _stated(node)
-    shapes = [known or said for known, said in zip(partial, stated, strict=True)]
+    shapes = [s if p is None else p for p, s in zip(partial, stated, strict=True)]
     bounded = _most(state, node)
     why = LIKE_INPUTS
     if bounded is not None:
         why = AT_MOST
-        shapes = [given if given is not None else s for given, s in zip(bounded, shapes, strict=True)]
-    elif any(word in node.kind for word in _FROM_OUTSIDE) or not node.inputs:
+        shapes = [
+            given if given is not None else s for given, s in zip(bounded, shapes, strict=True)
+        ]
+    elif comes_from_outside(node):
         why = OUTSIDE
-        shapes = [tuple(d or (1 if d is None else 0) for d in s or ()) for s in shapes]
-    inputs = [shape for edge in node.inputs if (shape := state.shapes.get(edge)) is not None]
+        shapes = _with_batch(shapes)
+    inputs = [state.shapes[edge] for edge in node.inputs if edge in state.shapes]
     fresh = {}
     for k, shape in enumerate(shapes):
         edge = (position, k)
@@ -77,6 +80,20 @@ def assumed(state: Inference, position: int) -> tuple[dict[Edge, Bound], str]:
             else:
                 fresh[edge] = Bound(_filled(shape, inputs, twins))
     return fresh, why
+
+
+def comes_from_outside(node: Node) -> bool:
+    """Return whether a node yields what the graph gets from queues, files, other programs."""
+    return any(word in node.kind for word in _FROM_OUTSIDE) or not node.inputs
+
+
+def _with_batch(shapes: Sequence[Partial | None]) -> list[Partial | None]:
+    """Return shapes with 1 for what is open, but one batch for all results of a source."""
+    batch = next((shape[0] for shape in shapes if shape and shape[0] is not None), 1)
+    return [
+        tuple((1 if axis else batch) if size is None else size for axis, size in enumerate(s or ()))
+        for s in shapes
+    ]
 
 
 def _stated(node: Node) -> list[Partial | None]:
@@ -99,7 +116,9 @@ def _most(state: Inference, node: Node) -> list[Shape | None] | None:
     if node.kind == "Where":
         return [(prod(first), len(first))]
     if node.kind in _OF_ALL:
-        return [(prod(first),) if k in _OF_ALL[node.kind] else None for k in range(len(node.results))]
+        return [
+            (prod(first),) if k in _OF_ALL[node.kind] else None for k in range(len(node.results))
+        ]
     if node.kind in _SUPPRESSIONS and first:
         asked = state.values.get(node.inputs[2]) if len(node.inputs) > 2 else None
         most = min(first[0], asked[0]) if asked and asked[0] >= 0 else first[0]

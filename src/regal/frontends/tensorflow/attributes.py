@@ -32,7 +32,7 @@ def attributes_of(node: Node) -> dict[str, AttributeValue]:
             if value is not None:
                 found[key] = value
     if node.proto.device:
-        found["device"] = node.proto.device
+        found["_device"] = node.proto.device
     return found
 
 

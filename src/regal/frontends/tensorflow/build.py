@@ -2,397 +2,280 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from regal.frontends.tensorflow.attributes import attributes_of
+from regal.frontends.tensorflow.draft import Built, Draft, Material
 from regal.frontends.tensorflow.exact import Elements
-from regal.frontends.tensorflow.frames import ROOT, Frames, Unit, find_frames, units_of
-from regal.frontends.tensorflow.kinds import (
-    ALIGNMENT,
-    ENTER,
-    EXIT,
-    MERGE,
-    NEXT,
-    SWITCH,
-    needs_host,
-)
-from regal.frontends.tensorflow.light import INPUTS
-from regal.frontends.tensorflow.ops import RESOURCE, STRING, base_type, dtype_name
-from regal.frontends.tensorflow.order import is_back_edge
-from regal.frontends.tensorflow.resources import is_source
-from regal.frontends.tensorflow.schema import REF
+from regal.frontends.tensorflow.frames import ROOT, Unit, find_frames, units_of
+from regal.frontends.tensorflow.kinds import ALIGNMENT, ENTER, EXIT, MERGE, NEXT, SWITCH, needs_host
+from regal.frontends.tensorflow.ops import STRING, base_type
+from regal.frontends.tensorflow.roles import INPUTS, is_no_op
 from regal.frontends.tensorflow.sizes import WHILES
 from regal.frontends.tensorflow.state import colocation_groups, is_effect, state_order
-from regal.frontends.tensorflow.storages import in_place_pairs, view_of
+from regal.frontends.tensorflow.storages import in_place_pairs
+from regal.frontends.tensorflow.trips import frame_trips, while_trips
 from regal.frontends.tensorflow.values import bytes_of
-from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
+from regal.graph.types import ABSENT, Graph, Op, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
+    from regal.frontends.tensorflow.flat import Edge, Library, Node
     from regal.frontends.tensorflow.sizes import Sized
+    from regal.graph.types import AttributeValue
 
-CONSTANTS = frozenset({"Const", "HostConst", "ImmutableConst", "_HostConst"})
 LOOP = "WhileFrame"  # kind of an op that is a whole loop of TensorFlow 1
 RING = "Region"  # kind of an op that is several loops which need each other
 HOST = ("cpu",)
-_OWNED_ELSEWHERE = frozenset({Role.INPUT, Role.CONSTANT, Role.STATE, Role.CAPTURED})
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A graph, the nodes of each of its ops, and what its ops do besides computing."""
-
-    graph: Graph
-    op_nodes: tuple[tuple[int, ...], ...]
-    needs_host: bool
-    has_effects: bool
-
-
-@dataclass(slots=True)
-class Shop:
-    """What is built from one `Sized`: shared by its graph and the bodies of its loops."""
-
-    sized: Sized
-    library: Library
-    frames: Frames
-    readers: dict[Edge, list[int]]
-    contents: dict[int, int]  # resource -> bytes of what lies in it
-    bodies: dict[int, tuple[Built, ...]] = field(default_factory=dict)  # node -> functions it runs
 
 
 def build_graph(sized: Sized, library: Library, name: str, outputs: Sequence[Edge]) -> Built:
     """Return the graph of an entry, with `outputs` as its outputs."""
-    shop = _open_shop(sized, library)
-    draft = _Draft(shop, set(range(len(sized.flat.nodes))), set(outputs))
+    draft = Draft(_material(sized, library), set(range(len(sized.flat.nodes))), set(outputs))
     for position, node in enumerate(sized.flat.nodes):
         if node.kind in INPUTS:
             draft.find((position, 0))
-    return draft.build(name, ROOT, list(outputs))
+    return _graph(draft, name, ROOT, outputs)
 
 
-def _open_shop(sized: Sized, library: Library) -> Shop:
+def _material(sized: Sized, library: Library) -> Material:
     readers: dict[Edge, list[int]] = {}
     for position, node in enumerate(sized.flat.nodes):
         for edge in node.inputs:
             readers.setdefault(edge, []).append(position)
-    shop = Shop(sized, library, find_frames(sized.flat, sized.order), readers, _contents(sized))
+    frames = find_frames(sized.flat, sized.order)
+    material = Material(
+        sized, library, frames, readers, contents={}, trips=frame_trips(sized, frames)
+    )
+    material.contents = _contents(material)
     for position, bodies in sized.bodies.items():
-        node = sized.flat.nodes[position]
-        shop.bodies[position] = tuple(
-            _build_body(body, library, is_copied=node.kind in WHILES) for body in bodies
-        )
-    return shop
+        is_loop = sized.flat.nodes[position].kind in WHILES
+        material.bodies[position] = tuple(_body(body, library, is_loop=is_loop) for body in bodies)
+    return material
 
 
-def _build_body(sized: Sized, library: Library, *, is_copied: bool) -> Built:
+def _body(sized: Sized, library: Library, *, is_loop: bool) -> Built:
     """Return the graph of a function that a node runs.
 
     What it is given lies outside. What it returns becomes the results of the node, which count
     outside; only a loop holds the results of this round beside the values of the last.
     """
-    shop = _open_shop(sized, library)
     flat = sized.flat
-    draft = _Draft(shop, set(range(len(flat.nodes))), set(flat.returns))
+    draft = Draft(_material(sized, library), set(range(len(flat.nodes))), set(flat.returns))
     for position in flat.arguments:
         draft.capture((position, 0))
-    built = draft.build(flat.name, ROOT, list(flat.returns))
-    if is_copied:
+    built = _graph(draft, flat.name, ROOT, flat.returns)
+    if is_loop:
         return built
     return replace(built, graph=_without_bytes(built.graph, set(built.graph.outputs)))
 
 
-def _contents(sized: Sized) -> dict[int, int]:
+def _contents(material: Material) -> dict[int, int]:
     """Return resource -> bytes of the tensors in it, for arrays and stacks of tensors.
 
-    How often a loop pushes on a stack is not known: once is counted.
+    Where nobody knows how often a loop pushes or writes, once is counted.
     """
+    sized, frames = material.sized, material.frames
     elements = Elements(sized)
     dtypes: dict[int, int] = {}
+    rounds: dict[int, int] = {}
     for position, node in enumerate(sized.flat.nodes):
-        number = sized.resources.at((position, 0))
-        for key in ("dtype", "elem_type"):
-            if number is not None and key in node.proto.attr:
-                dtypes.setdefault(number, node.proto.attr[key].type)
+        for edge in ((position, 0), *node.inputs[:1]):
+            number = sized.resources.at(edge)
+            if number is None:
+                continue
+            for key in ("dtype", "elem_type"):
+                if key in node.proto.attr:
+                    dtypes.setdefault(number, node.proto.attr[key].type)
+            inside = frames.child_of(ROOT, position)
+            rounds[number] = max(rounds.get(number, 1), material.trips.get(inside, 1))
     return {
-        number: bytes_of(shape, dtypes.get(number, 1)) * elements.counts.get(number, 1)
+        number: bytes_of(shape, dtypes.get(number, 1))
+        * elements.counts.get(number, rounds.get(number, 1))
         for number, shape in elements.shapes.items()
     }
 
 
-class _Draft:
-    """A graph while it is being built from some nodes of a `Sized`."""
-
-    def __init__(self, shop: Shop, members: set[int], outputs: set[Edge]) -> None:
-        self.shop = shop
-        self.flat: Flat = shop.sized.flat
-        self.members = members
-        self.outputs = outputs
-        self.tensors: list[Tensor] = []
-        self.index: dict[Edge, int] = {}
-        self.captured: list[Edge] = []
-        self.inputs: list[int] = []
-        self.op_of_node: dict[int, int] = {}
-        self.waits_of: dict[int, list[int]] = {}
-
-    def build(self, name: str, frame: int | None, outputs: Sequence[Edge]) -> Built:
-        """Return the graph of all members, which are those of `frame`."""
-        units = units_of(self.flat, self.shop.frames, self.members, frame)
-        ops: list[Op] = []
-        op_nodes: list[tuple[int, ...]] = []
-        op_of_unit: dict[int, int] = {}
-        effects = {n for n, bodies in self.shop.bodies.items() if any(b.has_effects for b in bodies)}
-        names: set[str] = set()
-        for i, unit in enumerate(units):
-            if unit.frame is None and is_no_op(self.flat.nodes[unit.nodes[0]]):
-                continue
-            op = self._op(unit) if unit.frame is None else self._loop(unit, frame)
-            op_of_unit[i] = len(ops)
-            self.op_of_node.update(dict.fromkeys(unit.nodes, len(ops)))
-            op_nodes.append(unit.nodes)
-            ops.append(replace(op, name=_unique(op.name, names)))
-        self._add_waits(ops, op_nodes)
-        order = state_order(self.shop.sized, units, self.shop.library, effects)
-        later: dict[int, set[int]] = {}
-        for a, b in order:
-            if a in op_of_unit and b in op_of_unit:
-                later.setdefault(op_of_unit[b], set()).add(op_of_unit[a])
-        groups = colocation_groups(self.shop.sized, units, op_of_unit)
-        ops = [
-            replace(
-                op,
-                control_inputs=tuple(sorted({*op.control_inputs, *later.get(i, ())} - {i})),
-                colocation=groups.get(i, ""),
-            )
-            for i, op in enumerate(ops)
-        ]
-        graph = Graph(
-            name=name,
-            framework="tensorflow",
-            ops=tuple(ops),
-            tensors=tuple(self.tensors),
-            inputs=tuple(self.inputs),
-            outputs=tuple(dict.fromkeys(t for e in outputs if (t := self.find(e)) != ABSENT)),
-            alignment=ALIGNMENT,
-            in_place_by_runtime=True,
-        )
-        return Built(
-            graph=replace(graph, tensors=tuple(self.tensors)),
-            op_nodes=tuple(op_nodes),
-            needs_host=any(op.devices == HOST for op in ops),
-            has_effects=bool(effects & self.members)
-            or any(is_effect(self.flat, n, self.shop.library) for n in self.members),
-        )
-
-    def find(self, edge: Edge) -> int:
-        """Return the tensor of a result; one from outside becomes a captured one."""
-        if edge in self.index:
-            return self.index[edge]
-        position, _ = edge
-        if position not in self.members:
-            return self.capture(edge)
-        node = self.flat.nodes[position]
-        if not is_no_op(node):
-            return ABSENT  # from the end of the loop to its beginning
-        if node.kind in INPUTS and node.results[0] != RESOURCE:
-            index = self._add(edge, Role.INPUT)
-            self.inputs.append(index)
-            return index
-        if is_source(node) or node.kind in INPUTS:
-            return self._add(edge, Role.STATE)
-        return self._add(edge, Role.CONSTANT)
-
-    def capture(self, edge: Edge) -> int:
-        """Return the tensor of a result that is counted outside."""
-        self.captured.append(edge)
-        return self._add(edge, Role.CAPTURED)
-
-    def _add(
-        self, edge: Edge, role: Role, storage: int | None = None, offset: int = 0
-    ) -> int:
-        position, k = edge
-        sized = self.shop.sized
-        node = self.flat.nodes[position]
-        dtype, shape = node.results[k], sized.shapes[edge]
-        size = bytes_of(shape, dtype)
-        number = sized.resources.at(edge)
-        if number is not None and (dtype == RESOURCE or dtype > REF):
-            known = sized.resources.known[number]
-            if known.is_variable:
-                dtype, shape = known.dtype, known.shape or self._shape_read(edge)
-                size = bytes_of(shape, dtype)
-            elif role is Role.ACTIVATION:
-                size = self.shop.contents.get(number, 0)
-        index = len(self.tensors)
-        self.tensors.append(
-            Tensor(
-                name=f"{node.name}:{k}",
-                shape=shape,
-                dtype=dtype_name(dtype),
-                bytes=size,
-                role=role,
-                storage=index if storage is None else storage,
-                storage_offset=offset,
-            )
-        )
-        self.index[edge] = index
-        return index
-
-    def _shape_read(self, edge: Edge) -> tuple[int, ...]:
-        """Return the shape of what is read from a variable whose shape the file leaves open."""
-        for reader in self.shop.readers.get(edge, ()):
-            if self.flat.nodes[reader].kind == "ReadVariableOp":
-                return self.shop.sized.shapes[reader, 0]
-        return ()
-
-    def _op(self, unit: Unit) -> Op:
-        (position,) = unit.nodes
-        node = self.flat.nodes[position]
-        inputs = tuple(self.find(e) for e in node.inputs)
-        outputs = tuple(self._result(position, k, inputs) for k in range(len(node.results)))
-        bodies = self.shop.bodies.get(position, ())
-        return Op(
-            name=node.name,
-            kind=node.kind,
-            inputs=inputs,
-            outputs=outputs,
-            captures=max((_captures(b.graph) for b in bodies), default=0),
-            in_place=self._legal_pairs(in_place_pairs(self.shop.sized, position), inputs, outputs),
-            subgraphs=tuple(body.graph for body in bodies),
-            devices=HOST if self._is_on_host(node, bodies) else (),
-            attributes=attributes_of(node),
-        )
-
-    def _result(self, position: int, k: int, inputs: tuple[int, ...]) -> int:
-        edge = (position, k)
-        role = Role.OUTPUT if edge in self.outputs else Role.ACTIVATION
-        if not self._is_loop_head(position):
-            view = view_of(self.shop.sized, position, k)
-            if view is not None and inputs[view[0]] != ABSENT:
-                source = self.tensors[inputs[view[0]]]
-                return self._add(edge, role, source.storage, source.storage_offset + view[1])
-        return self._add(edge, role)
-
-    def _is_loop_head(self, position: int) -> bool:
-        """Return whether a node begins a round: its value is the last one's after the first."""
-        node = self.flat.nodes[position]
-        return node.kind in MERGE and any(
-            is_back_edge(self.flat, producer, position) for producer, _ in node.inputs
-        )
-
-    def _legal_pairs(
-        self,
-        pairs: Iterable[tuple[int, int]],
-        inputs: tuple[int, ...],
-        outputs: tuple[int, ...],
-    ) -> tuple[tuple[int, int], ...]:
-        """Return the pairs whose input is the runtime's to reuse: not the caller's, no weight."""
-        legal = []
-        for source, target in pairs:
-            if ABSENT in (inputs[source], outputs[target]):
-                continue
-            owner = self.tensors[self.tensors[inputs[source]].storage]
-            if owner.role not in _OWNED_ELSEWHERE:
-                legal.append((source, target))
-        return tuple(legal)
-
-    def _is_on_host(self, node: Node, bodies: Sequence[Built]) -> bool:
-        types = [self.flat.nodes[i].results[k] for i, k in node.inputs] + list(node.results)
-        return (
-            any(base_type(dtype) == STRING for dtype in types)
-            or needs_host(node.kind)
-            or any(body.needs_host for body in bodies)
-        )
-
-    def _loop(self, unit: Unit, frame: int | None) -> Op:
-        """Return one op for all nodes of a frame; its body is one round."""
-        inside = set(unit.nodes)
-        exits = [
-            (n, k)
-            for n in unit.nodes
-            for k in range(len(self.flat.nodes[n].results))
-            if (n, k) in self.outputs
-            or any(r not in inside for r in self.shop.readers.get((n, k), ()))
-        ]
-        rounds = [(n, 0) for n in unit.nodes if self.flat.nodes[n].kind in NEXT]
-        body = _Draft(self.shop, inside, {*exits, *rounds})
-        is_frame = unit.frame != ROOT
-        built = body.build(
-            self.shop.frames.names[unit.frame or ROOT] or "region",
-            unit.frame if is_frame else None,
-            [*exits, *rounds],
-        )
-        graph = _without_bytes(built.graph, {body.index[e] for e in exits if e in body.index})
-        inputs = tuple(self.find(e) for e in body.captured)
-        outputs = tuple(
-            self._add(e, Role.OUTPUT if e in self.outputs else Role.ACTIVATION) for e in exits
-        )
-        pairs = [
-            (body.captured.index(first), k)
-            for k, e in enumerate(exits)
-            if (first := self._first_value(e)) in body.captured
-        ]
-        return Op(
-            name=graph.name,
-            kind=LOOP if is_frame else RING,
-            inputs=inputs,
-            outputs=outputs,
-            captures=len(inputs),
-            in_place=self._legal_pairs(pairs, inputs, outputs),
-            subgraphs=(graph,),
-            devices=HOST if built.needs_host else (),
-            attributes={"nodes": len(unit.nodes)},
-        )
-
-    def _first_value(self, edge: Edge) -> Edge | None:
-        """Return what enters the loop for the value that leaves it at `edge`."""
-        position = edge[0]
-        for kinds in (EXIT, SWITCH, MERGE):
-            node = self.flat.nodes[position]
-            if node.kind not in kinds:
-                return None
-            if kinds is MERGE:
-                enters = [i for i, _ in node.inputs if self.flat.nodes[i].kind in ENTER]
-                return self.flat.nodes[enters[0]].inputs[0] if enters else None
-            position = node.inputs[0][0]
-        return None
-
-    def _add_waits(self, ops: list[Op], op_nodes: Sequence[tuple[int, ...]]) -> None:
-        """Enter control inputs; nodes that are no ops hand on what they wait for."""
-        for i, nodes in enumerate(op_nodes):
-            waits: set[int] = set()
-            for position in nodes:
-                node = self.flat.nodes[position]
-                for earlier in node.controls:
-                    waits.update(self._ops_at(earlier))
-                for producer, _ in node.inputs:
-                    if is_no_op(self.flat.nodes[producer]):
-                        waits.update(self._ops_at(producer))
-            ops[i] = replace(ops[i], control_inputs=tuple(sorted(waits - {i})))
-
-    def _ops_at(self, position: int) -> list[int]:
-        """Return the ops that are done once a node is done."""
-        if position in self.op_of_node:
-            return [self.op_of_node[position]]
-        if position not in self.members:
-            return []
-        if position not in self.waits_of:
-            found = [i for c in self.flat.nodes[position].controls for i in self._ops_at(c)]
-            self.waits_of[position] = list(dict.fromkeys(found))
-        return self.waits_of[position]
-
-
-def is_no_op(node: Node) -> bool:
-    """Return whether a node is no op of the graph: a constant, an input, a handle, a mark."""
-    return (
-        node.kind in CONSTANTS or node.kind in INPUTS or node.kind == "_Retval" or is_source(node)
+def _graph(draft: Draft, name: str, frame: int | None, outputs: Sequence[Edge]) -> Built:
+    """Return the graph of all members of `draft`, which are those of `frame`."""
+    material, flat = draft.material, draft.flat
+    units = units_of(flat, material.frames, draft.members, frame)
+    names: set[str] = set()
+    ops: list[Op] = []
+    op_of_unit: dict[int, int] = {}
+    for i, unit in enumerate(units):
+        if unit.frame is None and is_no_op(flat.nodes[unit.nodes[0]]):
+            continue
+        op = _op(draft, unit.nodes[0]) if unit.frame is None else _loop(draft, unit)
+        op_of_unit[i] = len(ops)
+        ops.append(replace(op, name=_unique(op.name, names)))
+    op_nodes = [units[i].nodes for i in op_of_unit]
+    effects = {n for n, bodies in material.bodies.items() if any(b.has_effects for b in bodies)}
+    waits = _waits(draft, op_nodes)
+    for a, b in state_order(material.sized, units, material.library, effects):
+        if a in op_of_unit and b in op_of_unit:
+            waits[op_of_unit[b]].add(op_of_unit[a])
+    groups = colocation_groups(material.sized, units, op_of_unit)
+    ops = [
+        replace(op, control_inputs=tuple(sorted(waits[i])), colocation=groups.get(i, ""))
+        for i, op in enumerate(ops)
+    ]
+    returned = [draft.find(edge) for edge in outputs]
+    graph = Graph(
+        name=name,
+        framework="tensorflow",
+        ops=tuple(ops),
+        tensors=tuple(draft.tensors),
+        inputs=tuple(draft.inputs),
+        outputs=tuple(dict.fromkeys(t for t in returned if t != ABSENT)),
+        alignment=ALIGNMENT,
+        in_place_by_runtime=True,
+    )
+    return Built(
+        graph=graph,
+        op_nodes=tuple(op_nodes),
+        needs_host=any(op.devices == HOST for op in ops),
+        has_effects=any(
+            n in effects or is_effect(flat, n, material.library) for n in draft.members
+        ),
     )
 
 
-def _captures(graph: Graph) -> int:
-    return sum(tensor.role is Role.CAPTURED for tensor in graph.tensors)
+def _op(draft: Draft, position: int) -> Op:
+    """Return the op of one node."""
+    material = draft.material
+    node = draft.flat.nodes[position]
+    inputs = tuple(draft.find(edge) for edge in node.inputs)
+    outputs = tuple(draft.add_result(position, k, inputs) for k in range(len(node.results)))
+    bodies = material.bodies.get(position, ())
+    attributes: dict[str, AttributeValue] = attributes_of(node)
+    trips = while_trips(material.sized, position)
+    if trips is not None:
+        attributes["trip_count"] = trips
+    return Op(
+        name=node.name,
+        kind=node.kind,
+        inputs=inputs,
+        outputs=outputs,
+        captures=max((body.captures for body in bodies), default=0),
+        in_place=draft.legal_pairs(in_place_pairs(material.sized, position), inputs, outputs),
+        subgraphs=tuple(body.graph for body in bodies),
+        devices=HOST if _is_on_host(draft, node, bodies) else (),
+        attributes=attributes,
+    )
+
+
+def _is_on_host(draft: Draft, node: Node, bodies: Sequence[Built]) -> bool:
+    types = [draft.flat.nodes[i].results[k] for i, k in node.inputs] + list(node.results)
+    return (
+        any(base_type(dtype) == STRING for dtype in types)
+        or needs_host(node.kind)
+        or any(body.needs_host for body in bodies)
+    )
+
+
+def _loop(draft: Draft, unit: Unit) -> Op:
+    """Return one op for all nodes of a loop; its body is one round.
+
+    The value that a loop variable has now is the result of the op, which counts outside; the
+    value that it will have next counts in the body.
+    """
+    material, flat = draft.material, draft.flat
+    inside = set(unit.nodes)
+    exits = [
+        (n, k)
+        for n in unit.nodes
+        for k in range(len(flat.nodes[n].results))
+        if (n, k) in draft.outputs
+        or any(reader not in inside for reader in material.readers.get((n, k), ()))
+    ]
+    rounds = [(n, 0) for n in unit.nodes if flat.nodes[n].kind in NEXT]
+    is_frame = unit.frame != ROOT
+    name = material.frames.names[unit.frame or ROOT] or "region"
+    body = Draft(material, inside, {*exits, *rounds})
+    built = _graph(body, name, unit.frame if is_frame else None, [*exits, *rounds])
+    graph = _without_bytes(built.graph, {body.index[e] for e in exits if e in body.index})
+    inputs = tuple(draft.find(edge) for edge in body.captured)
+    outputs = tuple(
+        draft.add(edge, Role.OUTPUT if edge in draft.outputs else Role.ACTIVATION) for edge in exits
+    )
+    entered = {edge: i for i, edge in enumerate(body.captured)}
+    pairs = [
+        (entered[first], k)
+        for k, edge in enumerate(exits)
+        if (first := _first_value(draft, edge)) in entered
+    ]
+    attributes: dict[str, AttributeValue] = {"_nodes": len(unit.nodes)}
+    if unit.frame in material.trips:
+        attributes["trip_count"] = material.trips[unit.frame]
+    return Op(
+        name=name,
+        kind=LOOP if is_frame else RING,
+        inputs=inputs,
+        outputs=outputs,
+        captures=len(inputs),
+        in_place=draft.legal_pairs(pairs, inputs, outputs),
+        subgraphs=(graph,),
+        devices=HOST if built.needs_host else (),
+        attributes=attributes,
+    )
+
+
+def _first_value(draft: Draft, edge: Edge) -> Edge:
+    """Return what enters a loop for the value that leaves it at `edge`; else `edge` itself."""
+    position = edge[0]
+    for kinds in (EXIT, SWITCH, MERGE):
+        node = draft.flat.nodes[position]
+        if node.kind not in kinds:
+            return edge
+        position = next(
+            (i for i, _ in node.inputs if kinds is not MERGE or draft.flat.nodes[i].kind in ENTER),
+            position,
+        )
+    node = draft.flat.nodes[position]
+    return node.inputs[0] if node.kind in ENTER else edge
+
+
+def _waits(draft: Draft, op_nodes: Sequence[tuple[int, ...]]) -> list[set[int]]:
+    """Return, per op, the ops that it waits for by control edges of the file.
+
+    Nodes that are no ops hand on what they wait for.
+    """
+    flat = draft.flat
+    op_of = {node: i for i, nodes in enumerate(op_nodes) for node in nodes}
+    known: dict[int, frozenset[int]] = {}
+
+    def ops_at(start: int) -> frozenset[int]:
+        """Return the ops that are done once a node is done."""
+        stack = [start]
+        while stack:
+            position = stack[-1]
+            if position in op_of:
+                known[position] = frozenset({op_of[position]})
+            elif position not in draft.members:
+                known[position] = frozenset()
+            else:
+                earlier = flat.nodes[position].controls
+                missing = [i for i in earlier if i not in known]
+                if missing:
+                    stack += missing
+                    continue
+                known[position] = frozenset().union(*(known[i] for i in earlier))
+            stack.pop()
+        return known[start]
+
+    waits: list[set[int]] = []
+    for i, nodes in enumerate(op_nodes):
+        found: set[int] = set()
+        for position in nodes:
+            node = flat.nodes[position]
+            handed = [p for p, _ in node.inputs if is_no_op(flat.nodes[p])]
+            for earlier in (*node.controls, *handed):
+                found |= ops_at(earlier)
+        waits.append(found - {i})
+    return waits
 
 
 def _without_bytes(graph: Graph, tensors: set[int]) -> Graph:

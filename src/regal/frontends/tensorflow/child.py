@@ -31,7 +31,7 @@ MOST_MEMORY = 16 << 30  # bytes of address space; a hostile graph could ask for 
 REFUSALS = (RuntimeError, ValueError, TypeError, MemoryError)
 
 
-class Refused(RuntimeError):
+class RefusedError(RuntimeError):
     """What TensorFlow's native code raises; it hands over (node, operator, message, ...)."""
 
     def __init__(self, node: object = None, op: object = None, text: str = "", *_: object) -> None:
@@ -77,7 +77,7 @@ def _native_modules() -> types.SimpleNamespace:
         _add_empty_packages()
         modules = _import_native()
         errors = importlib.import_module("tensorflow.python._pywrap_py_exception_registry")
-        errors.PyExceptionRegistry_Init(dict.fromkeys(range(1, 17), Refused))
+        errors.PyExceptionRegistry_Init(dict.fromkeys(range(1, 17), RefusedError))
     except (ImportError, AttributeError):
         for name in [name for name in sys.modules if name.split(".")[0] == "tensorflow"]:
             del sys.modules[name]
@@ -134,7 +134,7 @@ def _import_error(tensorflow: Any, data: bytes) -> bytes:
     buffer = session.TF_NewBufferFromString(data)
     try:
         session.TF_GraphImportGraphDefWithResults(session.PyGraph(), buffer, options)
-    except (*REFUSALS, Refused) as error:
+    except (*REFUSALS, RefusedError) as error:
         return str(error).encode()
     return b""
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError, UsageError
+from regal.frontends.tensorflow.assume import comes_from_outside
+from regal.frontends.tensorflow.flat import edge_name
 from regal.frontends.tensorflow.light import Bound
-from regal.frontends.tensorflow.ops import HANDLES, base_type
+from regal.frontends.tensorflow.ops import HANDLES
+from regal.frontends.tensorflow.roles import INPUTS, is_no_op
 from regal.frontends.tensorflow.schema import REF
-from regal.frontends.tensorflow.values import LARGEST_DIMENSION, Partial, full, require_shape
+from regal.frontends.tensorflow.values import LARGEST_DIMENSION, Partial, require_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from regal.frontends.tensorflow.flat import Edge, Flat
 
-PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 # Up to this version of the graph format, a scalar shape may stand for an unknown one.
 # Source: shape function of Placeholder, tensorflow/core/ops/array_ops.cc.
 LAST_AMBIGUOUS_PRODUCER = 21
 BATCH = "batch"  # the name of all open first dimensions, for --dim
-MOST_RANK = 4  # that is tried for an input about which nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ class Wishes:
     dims: Mapping[str, int]
 
 
-def inputs_of(flat: Flat, producer: int, signature: Mapping[str, tuple[str, Partial | None]]) -> list[Input]:
+def inputs_of(
+    flat: Flat, producer: int, signature: Mapping[str, tuple[str, Partial | None]]
+) -> list[Input]:
     """Return the inputs of an entry that take values: no handles.
 
     Args:
@@ -52,7 +54,7 @@ def inputs_of(flat: Flat, producer: int, signature: Mapping[str, tuple[str, Part
     """
     found = []
     for position, node in enumerate(flat.nodes):
-        if node.kind not in PLACEHOLDERS or not node.results or node.results[0] in HANDLES:
+        if node.kind not in INPUTS or not node.results or node.results[0] in HANDLES:
             continue
         shape = _declared(flat, position, producer)
         name, stated = signature.get(f"{node.name}:0", ("", None))
@@ -72,9 +74,10 @@ def _declared(flat: Flat, position: int, producer: int) -> Partial | None:
         shape = require_shape(attributes["shape"].shape, who)
         if shape == () and producer <= LAST_AMBIGUOUS_PRODUCER:
             shape = None
-    listed = attributes["_output_shapes"].list.shape if "_output_shapes" in attributes else ()
-    if shape is None and len(listed) == 1:
-        shape = require_shape(listed[0], who)
+    if shape is None and "_output_shapes" in attributes:
+        listed = attributes["_output_shapes"].list.shape
+        if len(listed) == 1:
+            shape = require_shape(listed[0], who)
     return shape
 
 
@@ -131,21 +134,29 @@ def _wished(given: Input, wishes: Wishes) -> Partial | None:
     if shape is None:
         return None
     return tuple(
-        next((wishes.dims[f"{n}[{axis}]"] for n in given.names if f"{n}[{axis}]" in wishes.dims), size)
+        next(
+            (wishes.dims[f"{n}[{axis}]"] for n in given.names if f"{n}[{axis}]" in wishes.dims),
+            size,
+        )
         if size is None
         else size
         for axis, size in enumerate(shape)
     )
 
 
-def require_known(wishes: Wishes, inputs: Iterable[Input]) -> None:
+def require_known(wishes: Wishes, inputs: Iterable[Input], sources: Iterable[str] = ()) -> None:
     """Raise if the user names something that no entry has, or a size that cannot be.
+
+    Args:
+        wishes: what the user says.
+        inputs: those of all entries.
+        sources: tensors whose shapes the user may say although they are no inputs.
 
     Raises:
         UsageError: names it, and what there is.
     """
-    inputs = list(inputs)
-    names = {name for given in inputs for name in given.names}
+    inputs, sources = list(inputs), list(sources)
+    names = {name for given in inputs for name in given.names} | set(sources)
     free = {
         f"{name}[{axis}]"
         for given in inputs
@@ -154,12 +165,33 @@ def require_known(wishes: Wishes, inputs: Iterable[Input]) -> None:
         if size is None
     }
     shown = list(dict.fromkeys(given.names[-1] for given in inputs))
-    _require(wishes.shapes, names, "input", shown)
+    _require(wishes.shapes, names, "input", [*shown, *sources])
     _require(wishes.dims, free | {BATCH}, "free dimension", [BATCH, *sorted(free)])
     for name, sizes in [*wishes.shapes.items(), *((n, (d,)) for n, d in wishes.dims.items())]:
         for size in sizes:
             if not 0 <= size <= LARGEST_DIMENSION:
                 raise UsageError(f"'{name}': {size} is no size of a dimension")
+
+
+def wished_results(flat: Flat, wishes: Wishes) -> dict[Edge, Bound]:
+    """Return the shapes that the user gives to results of nodes, by names such as "node:0"."""
+    found = {}
+    for edge in source_edges(flat):
+        name = edge_name(flat, edge)
+        if name in wishes.shapes:
+            found[edge] = Bound(wishes.shapes[name])
+    return found
+
+
+def source_edges(flat: Flat) -> list[Edge]:
+    """Return what comes from outside, but not as an input: from queues, iterators, parsers."""
+    return [
+        (position, k)
+        for position, node in enumerate(flat.nodes)
+        if comes_from_outside(node) and node.kind not in INPUTS and not is_no_op(node)
+        for k, dtype in enumerate(node.results)
+        if dtype not in HANDLES and dtype < REF
+    ]
 
 
 def _require(given: Iterable[str], known: set[str], what: str, shown: list[str]) -> None:
@@ -168,80 +200,3 @@ def _require(given: Iterable[str], known: set[str], what: str, shown: list[str])
             raise UsageError(
                 f"the model has no {what} '{name}'; it has: {', '.join(shown[:20]) or 'none'}"
             )
-
-
-def bound_edges(
-    flat: Flat,
-    shapes: Mapping[int, Partial | None],
-    inferred: Callable[[Mapping[Edge, Bound]], Mapping[Edge, Partial | None]],
-    refusal: Callable[[Mapping[Edge, Bound], list[int]], str],
-) -> tuple[dict[Edge, Bound], list[str]]:
-    """Return a full shape for every input, and notes on those whose rank nobody knows.
-
-    Such an input takes the shape that a Reshape of it yields; else the lowest rank of ones,
-    from a scalar on, that TensorFlow's rules for its readers accept.
-
-    Args:
-        flat: the entry.
-        shapes: what is fixed; None where not even the rank is known.
-        inferred: what TensorFlow infers under some bounds.
-        refusal: what TensorFlow says against some nodes under some bounds, or "".
-
-    Raises:
-        ModelError: no such shape fits an input.
-    """
-    bound: dict[Edge, Bound] = {}
-    for node, shape in shapes.items():
-        whole = full(shape)
-        if whole is not None:
-            bound[node, 0] = Bound(whole)
-    unknown = [node for node, shape in shapes.items() if shape is None]
-    if not unknown:
-        return bound, []
-    found = inferred(bound)
-    notes = []
-    for node in unknown:
-        shape = _from_reshape(flat, node, found)
-        readers = [i for i, n in enumerate(flat.nodes) if any(p == node for p, _ in n.inputs)]
-        if shape is None:
-            shape = _lowest_rank(node, bound, readers, refusal)
-        if shape is None:
-            raise ModelError(
-                f"nothing is known about the shape of input '{flat.nodes[node].name}'"
-                f" - give --shape {flat.nodes[node].name}=DIMS"
-            )
-        bound[node, 0] = Bound(shape)
-        said = ",".join(map(str, shape)) or "scalar"
-        notes.append(
-            f"input '{flat.nodes[node].name}' has no shape in the file: planned for {said}"
-        )
-    return bound, notes
-
-
-def _from_reshape(
-    flat: Flat, node: int, found: Mapping[Edge, Partial | None]
-) -> tuple[int, ...] | None:
-    for position, reader in enumerate(flat.nodes):
-        if reader.kind == "Reshape" and reader.inputs[0][0] == node:
-            shape = found.get((position, 0))
-            if shape and prod(size or 1 for size in shape) > 1:
-                return tuple(1 if size is None else size for size in shape)
-    return None
-
-
-def _lowest_rank(
-    node: int,
-    bound: Mapping[Edge, Bound],
-    readers: list[int],
-    refusal: Callable[[Mapping[Edge, Bound], list[int]], str],
-) -> tuple[int, ...] | None:
-    for rank in range(MOST_RANK + 1):
-        shape = (1,) * rank
-        if not refusal({**bound, (node, 0): Bound(shape)}, readers):
-            return shape
-    return None
-
-
-def is_value(dtype: int) -> bool:
-    """Return whether a tensor of this type is fed as a value, not as a handle."""
-    return base_type(dtype) not in HANDLES and dtype < REF

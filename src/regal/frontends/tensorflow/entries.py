@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
-from regal.frontends.tensorflow.build import is_no_op
-from regal.frontends.tensorflow.dims import PLACEHOLDERS
 from regal.frontends.tensorflow.flat import Flat, flat_graph, kept, needed_by
 from regal.frontends.tensorflow.frames import ROOT, find_frames
 from regal.frontends.tensorflow.functions import call_sites
 from regal.frontends.tensorflow.inline import inlined
 from regal.frontends.tensorflow.ops import HANDLES
 from regal.frontends.tensorflow.order import node_order
+from regal.frontends.tensorflow.roles import INPUTS, RETURN, is_no_op
 from regal.frontends.tensorflow.schema import REF, new
 from regal.frontends.tensorflow.values import shape_of
 
@@ -116,13 +115,15 @@ def _with_inputs(whole: Flat, inputs: Mapping[str, object]) -> Flat:
     """Return the graph with what a signature feeds as placeholders, whatever computed it."""
     nodes = []
     for node in whole.nodes:
-        is_fed = f"{node.name}:0" in inputs and node.kind not in PLACEHOLDERS
+        is_fed = f"{node.name}:0" in inputs and node.kind not in INPUTS
         if is_fed and len(node.results) == 1 and node.results[0] < REF:
             proto = new("NodeDef")
             proto.name, proto.op = node.name, "Placeholder"
             proto.attr["dtype"].type = node.results[0]
             proto.attr["shape"].shape.unknown_rank = True
-            nodes.append(replace(node, kind="Placeholder", proto=proto, inputs=[], controls=[], operands=()))
+            nodes.append(
+                replace(node, kind="Placeholder", proto=proto, inputs=[], controls=[], operands=())
+            )
         else:
             nodes.append(node)
     return Flat(whole.name, nodes)
@@ -131,7 +132,7 @@ def _with_inputs(whole: Flat, inputs: Mapping[str, object]) -> Flat:
 def _whole_entry(whole: Flat, library: Library) -> Entry:
     sites = call_sites(whole, library)
     flat = without_idle(inlined(whole, library, sites), library)
-    returns = [node.inputs[0] for node in flat.nodes if node.kind == "_Retval"]
+    returns = [node.inputs[0] for node in flat.nodes if node.kind == RETURN]
     outputs = returns or _results_at_the_end(flat)
     return Entry(whole.name, flat, tuple(dict.fromkeys(outputs)), sites, {})
 

@@ -10,9 +10,31 @@ from regal.frontends.tensorflow.values import Shape, full, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Protocol
 
-    from regal.frontends.tensorflow.flat import Edge, Node
+    from regal.frontends.tensorflow.flat import Edge, Flat, Node
     from regal.frontends.tensorflow.inference import Inference
+    from regal.frontends.tensorflow.resources import Resources
+
+    class Known(Protocol):
+        """A graph and what is known about its results."""
+
+        @property
+        def flat(self) -> Flat:
+            """Return the graph."""
+
+        @property
+        def resources(self) -> Resources:
+            """Return what its nodes share."""
+
+        @property
+        def shapes(self) -> Mapping[Edge, Shape]:
+            """Return the shapes that are known."""
+
+        @property
+        def values(self) -> Mapping[Edge, tuple[int, ...]]:
+            """Return the integers that are known."""
+
 
 _READS = frozenset(
     {"StackPop", "StackPopV2", "TensorArrayReadV2", "TensorArrayReadV3", "TensorArrayRead"}
@@ -47,12 +69,12 @@ def exact_bounds(state: Inference, open_nodes: list[int]) -> dict[Edge, Bound]:
 class Elements:
     """What lies in stacks and arrays of tensors: the shape of an element, and how many."""
 
-    def __init__(self, state: Inference) -> None:
+    def __init__(self, state: Known) -> None:
         self.shapes: dict[int, Shape] = {}
         self.counts: dict[int, int] = {}
         twins: list[tuple[int, int]] = []
         for position, node in enumerate(state.flat.nodes):
-            if "TensorArray" not in node.kind and "Stack" not in node.kind or not node.inputs:
+            if ("TensorArray" not in node.kind and "Stack" not in node.kind) or not node.inputs:
                 continue
             made = state.resources.at((position, 0))
             handle = state.resources.at(node.inputs[0])
@@ -63,12 +85,13 @@ class Elements:
             elif handle is not None:
                 self._note_write(state, node, handle)
         for first, second in [*twins, *twins[::-1]]:  # a gradient looks like its array
-            for found in (self.shapes, self.counts):
-                for a, b in ((first, second), (second, first)):
-                    if a in found:
-                        found.setdefault(b, found[a])  # type: ignore[attr-defined]
+            for a, b in ((first, second), (second, first)):
+                if a in self.shapes:
+                    self.shapes.setdefault(b, self.shapes[a])
+                if a in self.counts:
+                    self.counts.setdefault(b, self.counts[a])
 
-    def _note_array(self, state: Inference, position: int, made: int) -> None:
+    def _note_array(self, state: Known, position: int, made: int) -> None:
         node = state.flat.nodes[position]
         if "element_shape" in node.proto.attr:
             shape = full(shape_of(node.proto.attr["element_shape"].shape))
@@ -79,7 +102,7 @@ class Elements:
         if size and size[0] > 0:  # an array that grows begins with 0
             self.counts.setdefault(made, size[0])
 
-    def _note_write(self, state: Inference, node: Node, handle: int) -> None:
+    def _note_write(self, state: Known, node: Node, handle: int) -> None:
         which = {"Push": 1, "Write": 2, "Scatter": 2, "Unpack": 1, "Split": 1}
         for word, operand in which.items():
             if word in node.kind and operand < len(node.inputs):
@@ -100,7 +123,7 @@ class Elements:
                     self.shapes.setdefault(handle, rest)
                 return
 
-    def at(self, state: Inference, edge: Edge) -> tuple[Shape | None, int | None]:
+    def at(self, state: Known, edge: Edge) -> tuple[Shape | None, int | None]:
         """Return (shape of an element, number of elements) behind a handle."""
         number = state.resources.at(edge)
         if number is None:

@@ -80,7 +80,7 @@ def flat_graph(name: str, protos: Sequence[Proto], library: Library) -> Flat:
             is_control, producer, result = _parse(text)
             if producer not in index:
                 raise ModelError(
-                    f"node '{proto.name}' ({proto.op}) reads '{text}', which the graph does not have"
+                    f"node '{proto.name}' ({proto.op}) reads '{text}', which is not in the graph"
                 )
             if is_control:
                 controls.append(index[producer])
@@ -141,7 +141,11 @@ def _complete_opaque(flat: Flat, library: Library) -> None:
         if is_opaque(node, library):
             attributes = node.proto.attr
             dtype = next((attributes[a].type for a in ("T", "dtype") if a in attributes), FLOAT)
-            listed = len(attributes["_output_shapes"].list.shape) if "_output_shapes" in attributes else 0
+            listed = (
+                len(attributes["_output_shapes"].list.shape)
+                if "_output_shapes" in attributes
+                else 0
+            )
             count = max(wanted.get(position, 0), listed)
             node.results = (dtype or FLOAT,) * min(count, MOST_RESULTS)
             node.operands = tuple(FLOAT for _ in node.inputs)

@@ -8,14 +8,14 @@ loop are never folded: a Merge is not.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from regal.frontends.tensorflow.kinds import SWITCH
 from regal.frontends.tensorflow.light import Bound
 from regal.frontends.tensorflow.ops import INT32, INT64, base_type
-from regal.frontends.tensorflow.values import MOST_VALUES
+from regal.frontends.tensorflow.values import MOST_VALUES, full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,13 +45,12 @@ def folded(state: Inference) -> dict[Edge, Bound]:
 
     def values_of(edge: Edge) -> Numbers | None:
         if edge in fresh:
-            found, shape = fresh[edge].values, fresh[edge].shape
+            found, shape = fresh[edge].values, full(fresh[edge].shape)
         else:
             found, shape = state.values.get(edge), state.shapes.get(edge)
         if found is None or shape is None:
             return None
-        sizes = tuple(size for size in shape if size is not None)
-        return np.array(found, dtype=np.int64).reshape(sizes)
+        return np.array(found, dtype=np.int64).reshape(shape)
 
     # What never changes is the same in every round, so that it can be followed through a stack.
     pushed = {
@@ -144,7 +143,7 @@ def _strided_slice(node: Node, inputs: list[Numbers]) -> list[Numbers]:
     data, begin, end, strides = inputs
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     bits = {name: _integer(node, name) for name in masks}
-    index: list[object] = []
+    index: list[Any] = []
     for i in range(begin.size):
         bit = 1 << i
         if bits["ellipsis_mask"] & bit:
@@ -157,7 +156,7 @@ def _strided_slice(node: Node, inputs: list[Numbers]) -> list[Numbers]:
             first = None if bits["begin_mask"] & bit else int(begin[i])
             last = None if bits["end_mask"] & bit else int(end[i])
             index.append(slice(first, last, int(strides[i])))
-    return [np.asarray(data[tuple(index)])]  # type: ignore[index]
+    return [np.asarray(data[tuple(index)])]
 
 
 def _slice(node: Node, inputs: list[Numbers]) -> list[Numbers]:

@@ -88,9 +88,7 @@ class Unit:
     frame: int | None = None
 
 
-def units_of(
-    flat: Flat, frames: Frames, members: Iterable[int], frame: int | None
-) -> list[Unit]:
+def units_of(flat: Flat, frames: Frames, members: Iterable[int], frame: int | None) -> list[Unit]:
     """Return the units that `members` form, in an order that can run.
 
     Args:

@@ -64,7 +64,9 @@ def body_of(name: str, attributes: Mapping[str, Proto], library: Library) -> Fla
         ModelError: the function is broken.
     """
     function = library.functions[name]
-    values = {a.name: a.default_value for a in function.signature.attr if a.HasField("default_value")}
+    values = {
+        a.name: a.default_value for a in function.signature.attr if a.HasField("default_value")
+    }
     values |= dict(attributes)
     call = new("NodeDef")
     call.name, call.op = name, name

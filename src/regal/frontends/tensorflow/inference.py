@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
-from regal.frontends.tensorflow.light import INPUTS, Bound, light_graph, original_names
+from regal.frontends.tensorflow.light import Bound, light_graph, original_names
 from regal.frontends.tensorflow.ops import HANDLES, INT32, INT64, base_type
+from regal.frontends.tensorflow.roles import INPUTS
 from regal.frontends.tensorflow.values import (
     MOST_VALUES,
     Partial,

@@ -59,19 +59,22 @@ SLICE_ALIGNMENT = 64
 ALIGNMENT = 64  # of TensorFlow's CPU allocator
 
 _UNARY = (
-    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil ClipByValue Cos Cosh Digamma Elu Erf Erfc Erfinv"
-    " Exp Expm1 FakeQuantWithMinMaxArgs Floor Inv Invert LeakyRelu Lgamma Log Log1p LogSoftmax"
-    " LogicalNot MatrixBandPart MatrixSetDiag Ndtri Neg OnesLike Reciprocal Relu Relu6 Rint"
-    " Round Rsqrt Selu Sigmoid Sign Sin Sinh Snapshot Softmax Softplus Softsign Sqrt Square Tan"
-    " Tanh ZerosLike BiasAdd BiasAddV1 InplaceAdd InplaceSub InplaceUpdate"
-).split()
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "ClipByValue", "Cos",
+    "Cosh", "Digamma", "Elu", "Erf", "Erfc", "Erfinv", "Exp", "Expm1",
+    "FakeQuantWithMinMaxArgs", "Floor", "Inv", "Invert", "LeakyRelu", "Lgamma", "Log", "Log1p",
+    "LogSoftmax", "LogicalNot", "MatrixBandPart", "MatrixSetDiag", "Ndtri", "Neg", "OnesLike",
+    "Reciprocal", "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin",
+    "Sinh", "Snapshot", "Softmax", "Softplus", "Softsign", "Sqrt", "Square", "Tan", "Tanh",
+    "ZerosLike", "BiasAdd", "BiasAddV1", "InplaceAdd", "InplaceSub", "InplaceUpdate",
+)  # fmt: skip
 _BINARY = (
-    "Add AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan EluGrad FloorDiv FloorMod"
-    " InvGrad LeakyReluGrad LogicalAnd LogicalOr Maximum Minimum Mod Mul MulNoNan NextAfter Pow"
-    " RealDiv ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad SoftplusGrad"
-    " SoftsignGrad SqrtGrad SquaredDifference Sub TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py"
-    " Xlogy"
-).split()
+    "Add", "AddV2", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "DivNoNan",
+    "EluGrad", "FloorDiv", "FloorMod", "InvGrad", "LeakyReluGrad", "LogicalAnd", "LogicalOr",
+    "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "Pow", "RealDiv",
+    "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad", "SigmoidGrad",
+    "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "SquaredDifference", "Sub", "TanhGrad",
+    "TruncateDiv", "TruncateMod", "Xdivy", "Xlog1py", "Xlogy",
+)  # fmt: skip
 # (input, result): the kernel writes that result over that input if nobody else holds it and
 # type and number of elements are equal; in the order in which the kernel tries.
 IN_PLACE: dict[str, tuple[tuple[int, int], ...]] = {
@@ -114,15 +117,14 @@ READS = frozenset(
 )
 # Stateful, but free to run in any order. Source: auto_control_deps.py of TensorFlow 2.21, which
 # keeps the program order of all others: each legacy random operator has a generator of its own.
-ORDER_INSENSITIVE = frozenset(
-    (
-        "Assert Multinomial ParameterizedTruncatedNormal Placeholder RandomGamma RandomGammaGrad"
-        " RandomPoisson RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform"
-        " RandomUniformInt RestoreSlice RestoreV2 Restore SaveSlices SaveV2 Save TruncatedNormal"
-        " StatefulPartitionedCall If While Case CudnnRNN CudnnRNNBackprop CudnnRNNV2 CudnnRNNV3"
-        " CudnnRNNBackpropV2 CudnnRNNBackpropV3 InfeedEnqueue InfeedEnqueueTuple Unique"
-    ).split()
-)
+ORDER_INSENSITIVE = frozenset({
+    "Assert", "Multinomial", "ParameterizedTruncatedNormal", "Placeholder", "RandomGamma",
+    "RandomGammaGrad", "RandomPoisson", "RandomPoissonV2", "RandomShuffle",
+    "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "RestoreSlice", "RestoreV2",
+    "Restore", "SaveSlices", "SaveV2", "Save", "TruncatedNormal", "StatefulPartitionedCall",
+    "If", "While", "Case", "CudnnRNN", "CudnnRNNBackprop", "CudnnRNNV2", "CudnnRNNV3",
+    "CudnnRNNBackpropV2", "CudnnRNNBackpropV3", "InfeedEnqueue", "InfeedEnqueueTuple", "Unique",
+})  # fmt: skip
 
 # No kernel for accelerators, besides all that touch strings. A prefix ends in *.
 _HOST_ONLY = (

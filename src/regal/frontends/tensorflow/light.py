@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
 from regal.frontends.tensorflow.functions import called
 from regal.frontends.tensorflow.ops import HANDLES, INT64, base_type
+from regal.frontends.tensorflow.roles import INPUTS, RETURN
 from regal.frontends.tensorflow.schema import Proto, new
 from regal.frontends.tensorflow.values import Partial, set_shape
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.resources import Resource
 
 LONGEST_CONSTANT = 1024  # bytes; longer ones steer no shapes
-INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 # What only matters when the graph runs.
 _LEFT_OUT = frozenset({"_class", "_output_shapes", "_grappler_do_not_remove"})
 
@@ -92,7 +92,7 @@ def original_names(message: str, flat: Flat) -> str:
 def _is_left_out(node: Node, library: Library) -> bool:
     """Return whether nobody but us can say what a node yields."""
     is_known = node.kind in library.ops.defs
-    is_outside = node.kind in INPUTS or node.kind == "_Retval"
+    is_outside = node.kind in INPUTS or node.kind == RETURN
     return is_outside or not is_known or bool(called(node, library))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
@@ -10,18 +9,20 @@ from regal.frontends.tensorflow.build import build_graph
 from regal.frontends.tensorflow.dims import (
     Wishes,
     bind_inputs,
-    bound_edges,
     inputs_of,
     require_known,
+    source_edges,
+    wished_results,
 )
 from regal.frontends.tensorflow.entries import entries_of, graph_def_of
 from regal.frontends.tensorflow.flat import Library, edge_name, is_opaque
 from regal.frontends.tensorflow.functions import call_sites
+from regal.frontends.tensorflow.inference import REFUSAL, Inference, infer
 from regal.frontends.tensorflow.light import light_graph
-from regal.frontends.tensorflow.native import NativeTensorFlow
+from regal.frontends.tensorflow.native import native_tensorflow
 from regal.frontends.tensorflow.ops import OpTable
 from regal.frontends.tensorflow.order import node_order
-from regal.frontends.tensorflow.inference import REFUSAL, Inference, infer
+from regal.frontends.tensorflow.ranks import bound_edges
 from regal.frontends.tensorflow.read import GraphFile, read_graph_file
 from regal.frontends.tensorflow.resources import find_resources
 from regal.frontends.tensorflow.sizes import Reading, sized
@@ -31,10 +32,12 @@ from regal.graph.types import LoadedModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from regal.frontends.tensorflow.entries import Entry
     from regal.frontends.tensorflow.flat import Edge, Flat
     from regal.frontends.tensorflow.light import Bound
+    from regal.frontends.tensorflow.native import NativeTensorFlow
     from regal.frontends.tensorflow.values import Partial
     from regal.graph.types import Graph
 
@@ -65,7 +68,7 @@ def load(path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, i
 def model_of(file: GraphFile, name: str, path: Path | None, wishes: Wishes) -> LoadedModel:
     """Return the model in a graph message, its open dimensions bound."""
     try:
-        with NativeTensorFlow() as native:
+        with native_tensorflow() as native:
             return _model_of(file, name, path, wishes, native)
     except RecursionError as error:
         raise ModelError(f"'{path or name}' is nested too deep") from error
@@ -79,7 +82,8 @@ def _model_of(
     library = Library(OpTable(native.op_defs()), functions, producer)
     entries = entries_of(file, name, library)
     inputs = [inputs_of(e.flat, producer, e.signature) for e in entries]
-    require_known(wishes, [given for row in inputs for given in row])
+    outside = [edge_name(e.flat, edge) for e in entries for edge in source_edges(e.flat)]
+    require_known(wishes, [given for row in inputs for given in row], outside)
     reading = Reading(native, library)
     graphs: list[Graph] = []
     sources = []
@@ -88,18 +92,19 @@ def _model_of(
         partial, notes = bind_inputs(given, wishes)
         bound, more = _bound(reading, entry.flat, partial)
         reading.notes |= dict.fromkeys((*notes, *more))
+        bound |= wished_results(entry.flat, wishes)
         graph, source = _build(reading, entry, bound)
         graphs.append(graph)
         sources.append(source)
     notes = [*file.notes, *reading.notes, *_notes(reading, file, native)]
-    source = TensorFlowSource(
+    origin = TensorFlowSource(
         kind=file.kind,
         message=file.message,
         path=path,
         entries=tuple(sources),
         notes=tuple(notes),
     )
-    model = LoadedModel(framework="tensorflow", entries=tuple(graphs), source=source)
+    model = LoadedModel(framework="tensorflow", entries=tuple(graphs), source=origin)
     return require_valid_model(model)
 
 
@@ -156,6 +161,3 @@ def _notes(reading: Reading, file: GraphFile, native: NativeTensorFlow) -> list[
     if refused:
         notes.append(f"TensorFlow cannot run the file as it is: {refused}")
     return notes
-
-
-__all__ = ["edge_name", "load", "model_of"]

@@ -6,18 +6,19 @@ import gzip
 import re
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from regal.errors import ModelError
+from regal.frontends.protobuf_text import TENSORFLOW_FIELDS, first_field, is_binary
 from regal.frontends.tensorflow.schema import parse
 from regal.frontends.tensorflow.text import parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from regal.frontends.tensorflow.schema import Proto
 
@@ -25,23 +26,6 @@ if TYPE_CHECKING:
 LONGEST_FILE = (1 << 31) - 1
 SAVED_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _KINDS = ("SavedModel", "MetaGraphDef", "GraphDef")
-# The first field of a text -> the message that has it.
-_TEXT_FIELDS = {
-    "node": "GraphDef",
-    "library": "GraphDef",
-    "versions": "GraphDef",
-    "version": "GraphDef",
-    "debug_info": "GraphDef",
-    "meta_info_def": "MetaGraphDef",
-    "graph_def": "MetaGraphDef",
-    "saver_def": "MetaGraphDef",
-    "collection_def": "MetaGraphDef",
-    "signature_def": "MetaGraphDef",
-    "asset_file_def": "MetaGraphDef",
-    "object_graph_def": "MetaGraphDef",
-    "saved_model_schema_version": "SavedModel",
-    "meta_graphs": "SavedModel",
-}
 _OP = re.compile(r"[A-Za-z_>][\w.>-]*")
 _GZIP = b"\x1f\x8b"
 _SERVING = "serve"  # the tag of the graph that is for inference
@@ -77,13 +61,15 @@ def read_graph_file(path: Path) -> GraphFile:
     if not data:
         raise ModelError(f"'{path}' is empty")
     try:
-        if is_text(data):
+        if not is_binary(data):
             return _from_text(path, data.decode())
         return _from_binary(path, data)
     except RecursionError as error:
         raise ModelError(f"'{path}' is nested too deep") from error
     except UnicodeDecodeError as error:
-        raise ModelError(f"'{path}' is no TensorFlow graph: byte {error.start} is no text") from None
+        raise ModelError(
+            f"'{path}' is no TensorFlow graph: byte {error.start} is no text"
+        ) from None
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -105,20 +91,13 @@ def _bytes_of(path: Path) -> bytes:
     return data
 
 
-def is_text(data: bytes) -> bool:
-    """Return whether the content of a file looks like text."""
-    return not any(byte < 9 or 13 < byte < 32 for byte in data[:4096])
-
-
 def _from_text(path: Path, text: str) -> GraphFile:
-    field = re.match(r"(?:\s|#[^\n]*(?:\n|$))*([A-Za-z_]\w*)?", text)
-    name = field[1] if field else None
-    kind = _TEXT_FIELDS.get(name or "")
+    name, line = first_field(text)
+    kind = TENSORFLOW_FIELDS.get(name)
     if kind is None:
-        line = text[: field.end() if field else 0].count("\n") + 1
         raise ModelError(
-            f"'{path}' is no TensorFlow graph: line {line} begins with '{name or ''}',"
-            " which is no field of a GraphDef, MetaGraphDef or SavedModel"
+            f"'{path}' is no graph as text: line {line} begins with '{name}', which is no field of"
+            " a GraphDef, MetaGraphDef, SavedModel or ONNX model"
         )
     try:
         return _graph_file(path, kind, parse_text(kind, text))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from regal.frontends.tensorflow.kinds import IDENTITIES, MERGE, READS, SWITCH
 from regal.frontends.tensorflow.ops import FLOAT, RESOURCE
+from regal.frontends.tensorflow.roles import is_source
 from regal.frontends.tensorflow.schema import REF
 from regal.frontends.tensorflow.values import Shape, full, shape_of
 
@@ -67,15 +68,6 @@ class Resources:
         return None if number is None else self.find(number)
 
 
-def is_source(node: Node) -> bool:
-    """Return whether a node only hands out what it stands for: no op, but a tensor of state."""
-    return (
-        not node.inputs
-        and bool(node.results)
-        and all(dtype == RESOURCE or dtype > REF for dtype in node.results)
-    )
-
-
 def find_resources(
     flat: Flat, order: Sequence[int], given: Mapping[int, Resource] | None = None
 ) -> Resources:
@@ -107,11 +99,11 @@ def find_resources(
     return resources
 
 
-def _number_of_source(
-    resources: Resources, named: dict[tuple[str, str], int], node: Node
-) -> int:
+def _number_of_source(resources: Resources, named: dict[tuple[str, str], int], node: Node) -> int:
     attributes = node.proto.attr
-    shared = attributes["shared_name"].s.decode(errors="replace") if "shared_name" in attributes else ""
+    shared = (
+        attributes["shared_name"].s.decode(errors="replace") if "shared_name" in attributes else ""
+    )
     key = (node.kind, shared or f"^{node.name}")
     if key not in named:
         resource = Resource(shared or node.name)
@@ -134,10 +126,10 @@ def _pass_on(resources: Resources, position: int, node: Node) -> None:
             numbers = [number for number in sources if number is not None]
             if not numbers or (node.kind in MERGE and k > 0):
                 continue
-            number = numbers[0]
+            joint = numbers[0]
             for other in numbers[1:]:
-                number = resources.join(number, other)
-            resources.of[position, k] = number
+                joint = resources.join(joint, other)
+            resources.of[position, k] = joint
             if dtype != RESOURCE and dtype < REF:
                 resources.aliases.add((position, k))
         return

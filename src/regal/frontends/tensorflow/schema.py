@@ -132,10 +132,10 @@ _FIELD = re.compile(
     r"(?P<many>\*?)(?:map<(?P<key>\w+), (?P<value>[\w.]+)>|(?P<type>[\w.]+))"
     r" (?P<name>\w+) = (?P<number>\d+);|oneof (?P<oneof>\w+) \{|(?P<end>\})"
 )
-_Field = descriptor_pb2.FieldDescriptorProto
+_Field: Proto = descriptor_pb2.FieldDescriptorProto  # type: ignore[attr-defined]
 _SCALARS = {
     name: getattr(_Field, f"TYPE_{name.upper()}")
-    for name in "bool bytes double float int32 int64 string uint32 uint64".split()
+    for name in ("bool", "bytes", "double", "float", "int32", "int64", "string", "uint32", "uint64")
 }
 
 
@@ -162,14 +162,14 @@ def message_class(name: str) -> type[Proto]:
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    file = descriptor_pb2.FileDescriptorProto(
+    file = descriptor_pb2.FileDescriptorProto(  # type: ignore[attr-defined]
         name="regal/tensorflow.proto", package="regal.tf", syntax="proto3"
     )
     for name, values in _ENUMS.items():
         enum = file.enum_type.add(name=name)
         for value, number in values.items():
             enum.value.add(name=value, number=number)
-    made: dict[str, descriptor_pb2.DescriptorProto] = {}
+    made: dict[str, Proto] = {}
     for name, body in re.findall(r"message ([\w.]+) \{((?:[^{}]|\{[^}]*\})*)\}", _MESSAGES):
         outer, _, inner = name.rpartition(".")
         owner = made[outer].nested_type if outer else file.message_type
@@ -180,7 +180,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
     return pool
 
 
-def _fill(message: descriptor_pb2.DescriptorProto, full_name: str, body: str) -> None:
+def _fill(message: Proto, full_name: str, body: str) -> None:
     """Enter the fields that `body` lists into `message`."""
     in_oneof = False
     for found in _FIELD.finditer(body):
@@ -204,9 +204,7 @@ def _fill(message: descriptor_pb2.DescriptorProto, full_name: str, body: str) ->
                 _set_type(field, found["type"])
 
 
-def _add_entry(
-    message: descriptor_pb2.DescriptorProto, full_name: str, found: re.Match[str]
-) -> str:
+def _add_entry(message: Proto, full_name: str, found: re.Match[str]) -> str:
     """Add the message of one entry of a map, and return its name."""
     camel = "".join(part.capitalize() for part in found["name"].split("_"))
     entry = message.nested_type.add(name=f"{camel}Entry")
@@ -217,7 +215,7 @@ def _add_entry(
     return f"{full_name}.{camel}Entry"
 
 
-def _set_type(field: descriptor_pb2.FieldDescriptorProto, name: str) -> None:
+def _set_type(field: Proto, name: str) -> None:
     if name in _SCALARS:
         field.type = _SCALARS[name]
         return

@@ -138,11 +138,10 @@ def _without_ancestors(state: Inference, members: set[int]) -> list[int]:
     below: set[int] = set()
     for position in state.order:
         node = state.flat.nodes[position]
-        if any(i in below or i in members for i, _ in node.inputs if i != position):
-            if not _begins_round(state, position):
-                below.add(position)
-                continue
-        if position in members:
+        waits = any(i in below or i in members for i, _ in node.inputs if i != position)
+        if waits and not _begins_round(state, position):
+            below.add(position)
+        elif position in members:
             found.append(position)
     return found
 
@@ -211,7 +210,6 @@ def _bodies(
     running: tuple[str, ...],
 ) -> tuple[Sized, ...]:
     """Return the functions that a node runs; none where they run each other without end."""
-    node = state.flat.nodes[position]
     bodies = []
     for name, attributes in functions:
         if name in running or len(running) >= MOST_LEVELS:

@@ -57,7 +57,9 @@ def in_place_pairs(graph: Sized, position: int) -> list[tuple[int, int]]:
     return [
         (i, k)
         for i, k in pairs
-        if i < len(node.inputs) and k < len(node.results) and _fits(graph, node.inputs[i], (position, k))
+        if i < len(node.inputs)
+        and k < len(node.results)
+        and _fits(graph, node.inputs[i], (position, k))
     ]
 
 
