@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
-    from regal.pipeline import Options
+    from regal.options import Options
     from regal.plan.schedule import ModelSchedule
 
 SCHEMA = "regal.comparison/1"

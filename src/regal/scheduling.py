@@ -12,7 +12,7 @@ from regal.backends import backend_of, schedule_backend_of
 from regal.cost.profile import Profiles, read_profile
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import system_named
-from regal.devices.types import copies_of
+from regal.devices.types import copies_of, with_memory
 from regal.files import write_all
 from regal.plan.schedule_check import require_valid_model_schedule
 from regal.schedule_result import ScheduleResult, peak_bytes, time_ns
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
-    from regal.pipeline import Options
+    from regal.options import Options
     from regal.plan.schedule import ModelSchedule
 
 
@@ -36,6 +36,8 @@ def optimize_schedule(
     path: Path, model: LoadedModel, system: System, out: Path | None, options: Options
 ) -> ScheduleResult:
     """Return a checked schedule; with `out`, the applied and verified model too."""
+    if options.capacity is not None:
+        system = with_memory(system, options.capacity)
     costs = costs_of(model, system, options.profiles)
     before = schedule_before(model, system, costs)
     started = time.perf_counter()
@@ -106,6 +108,7 @@ def search_schedule(
         seed=options.seed,
         threads=options.threads,
         in_place=options.in_place,
+        sub_buffers=options.sub_buffers,
         keeps_today=keeps_before(options.method),
     )
     return plan_schedules(model, system, costs, search, before)
