@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from regal.cost.keys import op_key
 from regal.cost.profile import OpTime, Profile, Profiles
 from regal.cost.roofline import LONGEST_NS, graph_cost
 from regal.cost.types import FORBIDDEN
@@ -61,6 +62,16 @@ def test_an_op_with_devices_of_its_own_runs_only_there() -> None:
     assert times(graph) == (FORBIDDEN, 10 + 221)
 
 
+def test_an_op_that_needs_a_cpu_runs_on_the_host_of_a_device_where_no_cpu_is_listed() -> None:
+    graph = single("tensorflow", "StringJoin", [(4,)], [(4,)], devices=("cpu",))
+    gpus = system_named("gpu-pcie-2")
+    assert times(graph, gpus) == (3800 + 1, 3800 + 1)
+    mixed = replace(gpus, devices=(gpus.devices[0], replace(CPU, name="host")))
+    assert times(graph, mixed) == (FORBIDDEN, 100 + 32)
+    elsewhere = single("tensorflow", "Add", [(4,)], [(4,)], devices=("tpu",))
+    assert times(elsewhere, gpus) == (FORBIDDEN, FORBIDDEN)
+
+
 def test_views_take_the_launch_and_constants_a_nanosecond() -> None:
     assert times(single("tflite", "RESHAPE", [(1000,)], [(10, 100)]))[0] == 100
     assert times(single("onnx", "Constant", [], [(1000,)]))[0] == 1
@@ -79,11 +90,10 @@ def test_times_of_the_file_come_first_by_kind_of_device() -> None:
 
 
 def measured(graph: Graph, ns: int, kind: str = "cpu") -> Profile:
-    from regal.cost.keys import op_key
-
     return Profile(
         model="m", framework=graph.framework, runtime="r 1", device_kind=kind, machine={},
-        threads=1, runs=5, warmup=1, overhead_ns=3, total_ns=100, ops=1, not_measured={},
+        threads=1, runs=5, warmup=1, overhead_ns=3, total_ns=100, profiled_ns=90, ops=1,
+        not_measured={},
         times={op_key(graph.ops[0], graph): OpTime(ns=ns, spread_ns=1, samples=5)},
     )  # fmt: skip
 

@@ -53,6 +53,7 @@ class Profile:
     warmup: int
     overhead_ns: int  # what the runtime takes per op beside its kernel
     total_ns: int  # of a whole run, wall time, without the profiler
+    profiled_ns: int  # of all kernels of the main graph, as the profiler said it
     ops: int  # of the model, bodies included
     not_measured: Mapping[str, int]  # kind -> ops that the runtime never ran or did not report
     times: Mapping[str, OpTime] = field(repr=False)  # by key
@@ -91,6 +92,7 @@ def profile_to_json(profile: Profile) -> str:
         "warmup": profile.warmup,
         "overhead_ns": profile.overhead_ns,
         "total_ns": profile.total_ns,
+        "profiled_ns": profile.profiled_ns,
         "ops": profile.ops,
         "not_measured": dict(sorted(profile.not_measured.items())),
         "times": [
@@ -137,6 +139,7 @@ def profile_from_json(data: bytes, name: str = "profile") -> Profile:
         warmup=fields.whole("warmup", 0, MOST_COUNT),
         overhead_ns=fields.whole("overhead_ns", 0, MOST_NS),
         total_ns=fields.whole("total_ns", 0, MOST_NS),
+        profiled_ns=fields.whole("profiled_ns", 0, MOST_NS),
         ops=fields.whole("ops", 0, MOST_COUNT),
         not_measured={
             key: missing.whole(key, 1, MOST_COUNT)
