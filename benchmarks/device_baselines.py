@@ -149,9 +149,7 @@ def graph_of(sketch: Sketch, name: str) -> Graph:
     """Return a synthetic graph; its ops move bytes, so their times follow from the bandwidth."""
     g = GraphBuilder(name)
     made: list[int] = []
-    for reads, size, workspace in zip(
-        sketch.reads, sketch.bytes_of, sketch.workspace, strict=True
-    ):
+    for reads, size, workspace in zip(sketch.reads, sketch.bytes_of, sketch.workspace, strict=True):
         made += g.op("Op", [made[v] for v in reads], [size], workspace=workspace)
     read = {v for reads in sketch.reads for v in reads}
     return g.build(outputs=[made[v] for v in range(len(made)) if v not in read])

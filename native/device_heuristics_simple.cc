@@ -156,4 +156,31 @@ std::vector<int32_t> follow_inputs(const DeviceTables& tables, std::span<const i
   });
 }
 
+FollowBounds follow_bounds(const DeviceTables& tables, std::span<const int32_t> order) {
+  constexpr int kProbes = 8;
+  FollowBounds bounds{0, 0, 0};
+  MemoryLedger one(tables);
+  for (const int32_t v : order) {
+    bounds.low = std::max(bounds.low, one.effect_of(v, 0).added);
+    one.place(v, 0);
+  }
+  bounds.high = one.peak(0);
+  bounds.least = bounds.high;
+  int64_t low = bounds.low;
+  for (int probe = 0; probe < kProbes && low < bounds.least; ++probe) {
+    const int64_t most = low + (bounds.least - low) / 2;
+    const std::vector<int32_t> placement = follow_inputs(tables, order, most);
+    MemoryLedger ledger(tables);
+    int64_t peak = 0;
+    for (const int32_t v : order) ledger.place(v, placement[v]);
+    for (int32_t d = 0; d < tables.n_devices(); ++d) peak = std::max(peak, ledger.peak(d));
+    if (peak <= most) {
+      bounds.least = most;
+    } else {
+      low = most + 1;
+    }
+  }
+  return bounds;
+}
+
 }  // namespace regal

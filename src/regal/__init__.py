@@ -145,6 +145,7 @@ def schedule(
         BackendError: the runtime cannot take the plan.
     """
     from regal import pipeline
+    from regal.options import Options
     from regal.schedule_result import ScheduleResult
     from regal.search.devices.objectives import Weights
 

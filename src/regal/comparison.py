@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
-from regal.options import Options
 from regal.errors import BackendError, RegalError
 from regal.plan.check import require_valid_model_plan
 from regal.search.methods import METHODS, require_method
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from regal.graph.types import LoadedModel
+    from regal.options import Options
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 50_000  # of each method, where the caller sets no limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,8 +29,6 @@ from regal.search.planner import Search, plan_model
 from regal.units import require_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from regal.backends import Backend
     from regal.backends.types import AppliedModel, Verification
     from regal.devices.types import System

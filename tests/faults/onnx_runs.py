@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import pipeline
-from regal.options import Options
 from regal.onnxruntime import session
+from regal.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from regal import pipeline
-from regal.options import Options
 from regal.backends.onnx import verify
 from regal.frontends import load
+from regal.options import Options
 from tests.corpus import corpus_file
 from tests.faults.clobber import require_no_clobber
 from tests.faults.onnx_runs import optimized, write_model

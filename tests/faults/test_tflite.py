@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from regal import pipeline
-from regal.options import Options
 from regal.frontends import load
 from regal.frontends.tflite.model import parse_tflite
 from regal.frontends.tflite.offline import offline_offsets
+from regal.options import Options
 from tests.corpus import corpus_file
 from tests.faults.clobber import require_no_clobber
 from tests.frontends.tflite_models import add, branches, counter, mul, two_outputs

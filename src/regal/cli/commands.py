@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
-from regal.options import Options
 from regal.backends import backend_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
@@ -21,6 +20,7 @@ from regal.frontends import load, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
 from regal.inspection import inspect_graph, inspection_to_dict
+from regal.options import Options
 from regal.plan.check import require_valid_model_plan
 from regal.plan.file import plan_from_json, plan_to_json
 from regal.plan.schedule import ModelSchedule

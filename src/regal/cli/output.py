@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from regal.result import Result
     from regal.search.allocation_csv import AllocateRun
 
+UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 MOST_LIVE_LINES = 12
 LARGEST_SCALAR_BYTES = 16
+ANY_PLAN = "(predicted); the same for every plan on one device"
 UNPACKED = " (ONNX Runtime takes every buffer from the heap instead)"
 
 
@@ -45,6 +47,11 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
         f" {len(result.model.graph.ops)} ops)",
         f"peak memory   {changed_bytes(result.before.peak_bytes, result.peak_bytes)}; {bound}",
         f"arena         {changed_bytes(result.before.arena_bytes, result.arena_bytes)}; {packed}",
+        *(
+            []
+            if result.time_ns is None
+            else [f"running time  {time_text(result.time_ns)} {ANY_PLAN}"]
+        ),
         f"search        {result.plan.method}, {result.plan.evaluations:,} evaluations,"
         f" {result.seconds:.2f} s",
     ]
@@ -171,6 +178,14 @@ def facts_text(facts: dict[str, Any]) -> str:
         else:
             lines.append(f"{label:<14}{value}")
     return "\n".join(lines)
+
+
+def time_text(ns: int) -> str:
+    """Return a time with four digits and its unit."""
+    for size, unit in UNITS:
+        if ns >= size:
+            return f"{ns / size:.4g} {unit}"
+    return f"{ns} ns"
 
 
 def changed_bytes(before: int, after: int) -> str:

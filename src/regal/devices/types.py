@@ -114,3 +114,12 @@ def copies_of(system: System, count: int) -> System:
             (a, b): link for a in range(count) for b in range(count) if a != b and link is not None
         },
     )
+
+
+def with_memory(system: System, memory_bytes: int) -> System:
+    """Return `system` with so much memory on every device, at most."""
+    devices = (
+        replace(device, memory_bytes=min(memory_bytes, device.memory_bytes or memory_bytes))
+        for device in system.devices
+    )
+    return replace(system, devices=tuple(devices))

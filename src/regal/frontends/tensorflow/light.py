@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
 from regal.frontends.tensorflow.functions import called
 from regal.frontends.tensorflow.ops import HANDLES, INT64, base_type
 from regal.frontends.tensorflow.roles import INPUTS, RETURN
@@ -16,6 +15,7 @@ from regal.frontends.tensorflow.values import Partial, set_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
     from regal.frontends.tensorflow.resources import Resource
 
 LONGEST_CONSTANT = 1024  # bytes; longer ones steer no shapes
