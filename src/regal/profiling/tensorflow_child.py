@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Write {"nodes": [{node: ns} per run], "run_ns": [...]} or {"error": ...}."""
-    request = json.loads(Path(sys.argv[1]).read_text())
+    request_path, result_path = (Path(argument).resolve() for argument in sys.argv[1:])
+    request = json.loads(request_path.read_text())
+    # A graph may save checkpoints to where it runs: not to where the user is.
+    os.chdir(request_path.parent)
     tf = import_tensorflow()
     refusals = (tf.errors.OpError, ValueError, TypeError, KeyError, RuntimeError, MemoryError)
     result: dict[str, Any] = {}
@@ -36,7 +39,7 @@ def main() -> None:
             result = result or {"error": one_line(error)}
             continue
         break
-    write_atomically(Path(sys.argv[2]), json.dumps(result).encode())
+    write_atomically(result_path, json.dumps(result).encode())
     # TensorFlow may crash while it is torn down; the result is safe by now.
     sys.stdout.flush()
     os._exit(0)
