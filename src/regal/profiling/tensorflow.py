@@ -13,7 +13,7 @@ from regal.backends.tensorflow.files import source_of
 from regal.backends.tensorflow.prepare import public_name, runnable
 from regal.child import run_module
 from regal.errors import BackendError
-from regal.profiling.samples import middle, profile_of, without_warmup
+from regal.profiling.samples import profile_of, without_warmup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def profile_tensorflow(model: LoadedModel, options: ProfileOptions, name: str) -
         threads=options.threads,
         runs=options.runs,
         warmup=options.warmup,
-        total_ns=middle(found["run_ns"][options.warmup :]),
+        total_ns=min(found["run_ns"][options.warmup :]),
     )
 
 
