@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 5_000  # of each method, where the caller sets no limit
 CP_SAT_SECONDS = 5.0  # methods that count no evaluations end by the clock alone
+LEARNING_EVALUATIONS = 500  # learning on one graph takes about 20 ms of each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,8 @@ def _method_row(
     options = replace(options, method=name)
     if name == "cp-sat" and options.seconds is None:
         options = replace(options, seconds=CP_SAT_SECONDS)
+    if name == "graph-as-sequence" and options.evaluations == DEFAULT_EVALUATIONS:
+        options = replace(options, evaluations=LEARNING_EVALUATIONS)
     try:
         plan = search_schedule(model, system, costs, before, options)
         require_valid_model_schedule(model, costs, plan)

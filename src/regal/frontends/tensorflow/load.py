@@ -20,7 +20,7 @@ from regal.frontends.tensorflow.flat import Library, edge_name, is_opaque
 from regal.frontends.tensorflow.functions import call_sites
 from regal.frontends.tensorflow.inference import REFUSAL, Inference, infer
 from regal.frontends.tensorflow.keras_file import read_keras_file
-from regal.frontends.tensorflow.light import light_graph
+from regal.frontends.tensorflow.light import light_graph, without_weights
 from regal.frontends.tensorflow.native import native_tensorflow
 from regal.frontends.tensorflow.ops import OpTable
 from regal.frontends.tensorflow.order import node_order
@@ -173,7 +173,7 @@ def _notes(reading: Reading, file: GraphFile, native: NativeTensorFlow) -> list[
         listed = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         notes.append(f"the shapes of {listed}{more} depend on data: taken as {why}")
-    refused = native.import_error(file.graph)
+    refused = native.import_error(without_weights(file.graph))
     if refused:
         notes.append(f"TensorFlow cannot run the file as it is: {refused}")
     return notes
