@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.nodes import SWITCHES, Nodes
 from regal.backends.tensorflow.request import Feed
-from regal.backends.tensorflow.step import VARIABLES, initializers, needed_by, step_nodes
+from regal.backends.tensorflow.step import VARIABLES, initializers, needed_by, step_of
 from regal.frontends.tensorflow.schema import new
 from regal.graph.types import ABSENT
 
@@ -16,9 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.frontends.tensorflow.schema import Proto
-    from regal.frontends.tensorflow.source import EntrySource
+    from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
     from regal.graph.types import Graph, Op
 
+_REFERENCES = frozenset({"Variable", "VariableV2"})
+# Their result is the memory of their first input.
+_VIEWS = frozenset(
+    {
+        "Assign",
+        "AssignAdd",
+        "AssignSub",
+        "ExpandDims",
+        "Identity",
+        "RefIdentity",
+        "Reshape",
+        "Snapshot",
+        "Squeeze",
+        "StopGradient",
+    }
+)
 _UNKNOWN = "regal"  # replaces a leading "_", which is TensorFlow's own
 
 
@@ -35,7 +51,7 @@ class Runnable:
 
 
 def runnable(
-    entry: EntrySource, graph: Graph, *, is_signature: bool, devices: Mapping[str, str]
+    source: TensorFlowSource, entry: EntrySource, graph: Graph, devices: Mapping[str, str]
 ) -> Runnable:
     """Return what to run of `entry`.
 
@@ -43,13 +59,13 @@ def runnable(
     would yield is fed. Random operators get seeds of their own, by name.
 
     Args:
-        entry: of a file that was read.
+        source: a file that was read.
+        entry: of this file.
         graph: the project's graph of it.
-        is_signature: all of it is wanted; else what sets up and saves is left out.
         devices: device in the file -> the one to run on; others are removed.
     """
     nodes = Nodes(entry.graph.node)
-    step = step_of(entry, is_signature=is_signature)
+    step = step_of(source, entry)
     sources = [op for op in graph.ops if is_source(op)]
     fed = {name for op in sources for name in _results(graph, op)}
     init = initializers(nodes)
@@ -81,12 +97,6 @@ def runnable(
     )
 
 
-def step_of(entry: EntrySource, *, is_signature: bool) -> frozenset[str]:
-    """Return the nodes of an entry that run in a step: all of a signature."""
-    nodes = Nodes(entry.graph.node)
-    return frozenset(nodes.by_name) if is_signature else step_nodes(nodes)
-
-
 def is_source(op: Op) -> bool:
     """Return whether an op yields data that no file holds: it is fed instead of run."""
     return op.kind.startswith("IteratorGetNext") or "Dequeue" in op.kind
@@ -114,11 +124,22 @@ def _ends(
         node = _node_of(name)
         if node not in step:
             continue
-        if alive.get(node) or nodes.op(node) in SWITCHES:
-            targets.append(node)  # its branch may not be taken: then there is nothing to fetch
+        if alive.get(node) or nodes.op(node) in SWITCHES or _is_in_variable(nodes, node):
+            # Its branch may not be taken: then there is nothing to fetch. And a value that lies
+            # in a variable is what the variable holds whenever somebody looks.
+            targets.append(node)
         else:
             fetches[name] = None
     return list(fetches), list(dict.fromkeys([*targets, *ends]))
+
+
+def _is_in_variable(nodes: Nodes, name: str) -> bool:
+    """Return whether the result of a node is the memory of a variable of TensorFlow 1."""
+    while nodes.op(name) in _VIEWS and nodes.reads[name]:
+        name = nodes.reads[name][0].source
+        if name not in nodes.by_name:
+            return False
+    return nodes.op(name) in _REFERENCES
 
 
 def _make_runnable(node: Proto, devices: Mapping[str, str], kept: frozenset[str]) -> None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from regal.backends.tensorflow.files import meta_graph_of
+from regal.backends.tensorflow.nodes import Nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from regal.backends.tensorflow.nodes import Nodes
+    from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
 
 VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
-_INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+_TRAIN_OPS = "train_op"  # the collection of nodes that a training program runs
+INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 _RESTORERS = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
 _SAVERS = _RESTORERS | {
     "MergeV2Checkpoints",
@@ -38,6 +42,27 @@ _SET_UP = frozenset(
         "VarIsInitializedOp",
     }
 )
+
+
+def step_of(source: TensorFlowSource, entry: EntrySource) -> frozenset[str]:
+    """Return the nodes of an entry that run in a step.
+
+    A signature is a step. A file that names its train ops has a step that trains. Other files
+    are looked at (`step_nodes`).
+    """
+    nodes = Nodes(entry.graph.node)
+    meta = meta_graph_of(source)
+    if meta is None:
+        return step_nodes(nodes)
+    if source.kind == "SavedModel" and entry.name in meta.signature_def:
+        return frozenset(nodes.by_name)
+    listed = []
+    if _TRAIN_OPS in meta.collection_def:
+        listed = meta.collection_def[_TRAIN_OPS].node_list.value
+    names = [name.partition(":")[0] for name in listed]
+    if names and all(name in nodes.by_name for name in names):
+        return needed_by(nodes, names)
+    return step_nodes(nodes)
 
 
 def step_nodes(nodes: Nodes) -> frozenset[str]:
@@ -67,7 +92,7 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
             if not is_given or any(source in restored for source in values):
                 apart.add(name)
         else:
-            is_given = op in _INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
+            is_given = op in INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
         if is_given or _is_producer(nodes, name):
             given.add(name)
         if op in _SAVERS or op in _SET_UP:
@@ -110,7 +135,7 @@ def initializers(nodes: Nodes) -> tuple[str, ...]:
         target = nodes.reads[name][0].source
         values = needed_by(nodes, [edge.source for edge in nodes.reads[name][1:]])
         kinds = {nodes.op(value) for value in values}
-        if _is_variable(nodes, target) and not kinds & (_SAVERS | _INPUTS | VARIABLES):
+        if _is_variable(nodes, target) and not kinds & (_SAVERS | INPUTS | VARIABLES):
             found.append(name)
     return tuple(found)
 

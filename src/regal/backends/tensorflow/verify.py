@@ -13,7 +13,8 @@ from regal.backends.tensorflow.devices import (
 )
 from regal.backends.tensorflow.files import source_of
 from regal.backends.tensorflow.judge import Trial, judged
-from regal.backends.tensorflow.prepare import is_source, public_name, runnable, step_of
+from regal.backends.tensorflow.prepare import is_source, public_name, runnable
+from regal.backends.tensorflow.step import step_of
 from regal.backends.types import Verification
 from regal.errors import RegalError
 from regal.frontends.tensorflow import load
@@ -124,7 +125,7 @@ def _trials(
     workers: Mapping[str, str],
 ) -> list[Trial]:
     """Return what to run per entry; `logical` and `workers` map devices of the new file."""
-    is_signature = source_of(old).kind == "SavedModel"
+    sources = source_of(old), source_of(new)
     number_of = {entry.name: i for i, entry in enumerate(source_of(new).entries)}
     trials = []
     for i, (entry, graph) in enumerate(zip(source_of(old).entries, old.entries, strict=True)):
@@ -133,18 +134,18 @@ def _trials(
         after, after_graph = source_of(new).entries[k], new.entries[k]
         on_workers = None
         if workers:
-            on_workers = runnable(after, after_graph, is_signature=is_signature, devices=workers)
-        before = runnable(entry, graph, is_signature=is_signature, devices={})
+            on_workers = runnable(sources[1], after, after_graph, workers)
+        before = runnable(sources[0], entry, graph, {})
         ordered = None
         if before.has_state:
-            kept = in_file_order(entry, graph, is_signature=is_signature)
-            ordered = runnable(kept, graph, is_signature=is_signature, devices={})
+            kept = in_file_order(sources[0], entry, graph)
+            ordered = runnable(sources[0], kept, graph, {})
         trials.append(
             Trial(
                 name=entry.name if len(old.entries) > 1 else "",
                 before=before,
                 ordered=ordered,
-                after=runnable(after, after_graph, is_signature=is_signature, devices=logical),
+                after=runnable(sources[1], after, after_graph, logical),
                 workers=on_workers,
                 units=units[i],
             )
@@ -162,7 +163,7 @@ def _units(
     """Return the ops of an entry that run in a step, per device and in order."""
     source = source_of(model)
     entry, graph = source.entries[number], model.entries[number]
-    step = step_of(entry, is_signature=source.kind == "SavedModel")
+    step = step_of(source, entry)
     rows: list[list[tuple[str, ...]]] = [[] for _ in range(n_devices)]
     for op in order:
         nodes = [node for node in entry.op_nodes[op] if node in step]

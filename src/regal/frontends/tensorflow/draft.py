@@ -112,6 +112,8 @@ class Draft:
                 size = bytes_of(shape, dtype)
             elif role is Role.ACTIVATION:
                 size = self.material.contents.get(number, 0)
+        if edge in sized.lists:
+            size = sized.lists[edge].bytes
         index = len(self.tensors)
         self.tensors.append(
             Tensor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from regal.frontends.tensorflow.classes import colocated_with
 from regal.frontends.tensorflow.kinds import ORDER_INSENSITIVE
 from regal.frontends.tensorflow.ops import RESOURCE
 from regal.frontends.tensorflow.schema import REF
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.flat import Flat, Library, Node
     from regal.frontends.tensorflow.frames import Unit
     from regal.frontends.tensorflow.sizes import Sized
-
-CLASS_PREFIX = b"loc:@"
 
 
 def state_order(
@@ -108,7 +107,7 @@ def colocation_groups(
         for position in unit.nodes:
             node = graph.flat.nodes[position]
             join(f"unit {i}", f"node {node.name}")
-            for name in colocated_with(node):
+            for name in colocated_with(node.proto):
                 join(f"unit {i}", f"node {name}")
             edges = [*node.inputs, *((position, k) for k in range(len(node.results)))]
             for producer, k in edges:
@@ -124,12 +123,3 @@ def colocation_groups(
             name = graph.flat.nodes[units[group[0]].nodes[0]].name
             groups |= {op_of_unit[i]: name for i in group}
     return groups
-
-
-def colocated_with(node: Node) -> list[str]:
-    """Return the nodes with which the file wants `node` on one device."""
-    if "_class" not in node.proto.attr:
-        return []
-    listed = node.proto.attr["_class"].list.s
-    prefix = len(CLASS_PREFIX)
-    return [s[prefix:].decode(errors="replace") for s in listed if s.startswith(CLASS_PREFIX)]
