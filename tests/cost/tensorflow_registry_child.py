@@ -98,7 +98,7 @@ def published(name: str) -> dict[str, Any]:
         "inputs": [tensor.shape.as_list() for tensor in op.inputs],
         "outputs": [tensor.shape.as_list() for tensor in op.outputs],
         "attributes": plain_attributes(op),
-        "flops": stats.value,
+        "flops": int(stats.value),
     }
 
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regal.backends.tensorflow.contents import maker_of
 from regal.backends.tensorflow.feeds import STYLES, value_of
 from regal.backends.tensorflow.request import Feed
 from regal.backends.tensorflow.runner import config_of, import_tensorflow, one_line
@@ -90,7 +91,13 @@ class _Measurement:
     def _values(self) -> dict[str, Any]:
         """Return the inputs, the same for all runs: what they decide must not change."""
         seed = self._request["seed"]
-        return {feed.tensor: value_of(feed, seed, self._style) for feed in self._feeds}
+        tensor_of = self._graph.get_tensor_by_name
+        return {
+            feed.tensor: value_of(
+                feed, seed, self._style, maker_of(self._tf, tensor_of(feed.tensor))
+            )
+            for feed in self._feeds
+        }
 
     def _fetchable(self, name: str) -> Any:
         node, _, slot = name.partition(":")
