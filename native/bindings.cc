@@ -8,4 +8,5 @@ NB_MODULE(_native, module) {
   bind_exact(module);
   bind_offsets(module);
   bind_devices(module);
+  bind_device_search(module);
 }
