@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "batch.h"
 #include "device_decode.h"
 #include "random_keys.h"
 #include "rng.h"
@@ -121,23 +122,15 @@ bool FeatureSearch::evaluate(std::span<Sample> samples, bool is_drawn) {
   const int64_t base = found.evaluations;
   const int64_t most = std::max<int64_t>(settings_.stop.evaluations, 1);
   const auto count = std::min<int64_t>(samples.size(), most - base);
-  std::atomic<int64_t> reached{count};
-  const int64_t done = workers_.run(count, [&](int64_t i, int worker) {
-    if (i > reached.load() || (base + i > 0 && deadline_.has_passed())) return false;
+  const int64_t counted = run_numbered(workers_, deadline_, base, count, [&](int64_t i, int worker) {
     Sample& sample = samples[i];
     sample.number = base + i;
     if (is_drawn) draw(sample);
     weights_of(sample, weights_[worker]);
     keys_.fill(weights_[worker], genes_[worker]);
     sample.score = decoders_[worker].decode(genes_[worker]);
-    if (settings_.stop.is_reached(sample.score)) {
-      int64_t lowest = reached.load();
-      while (i < lowest && !reached.compare_exchange_weak(lowest, i)) {
-      }
-    }
-    return true;
+    return settings_.stop.is_reached(sample.score);
   });
-  const int64_t counted = std::min(done, reached.load() + 1);
   for (const Sample& sample : samples.first(counted)) keep(sample);
   found.evaluations += counted;
   return counted == static_cast<int64_t>(samples.size()) && found.evaluations < most &&
