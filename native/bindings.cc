@@ -8,5 +8,7 @@ NB_MODULE(_native, module) {
   bind_exact(module);
   bind_offsets(module);
   bind_devices(module);
+  bind_device_heuristics(module);
+  bind_device_anneal(module);
   bind_device_search(module);
 }

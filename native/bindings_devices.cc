@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "device_bounds.h"
 #include "device_check.h"
 #include "device_problem.h"
 #include "device_simulate.h"
@@ -219,6 +220,16 @@ void bind_schedule_check(nb::module_& module) {
       "Judges a schedule and its in-place rows (op, in storage, out storage); recomputes all figures.");
 }
 
+void bind_device_bounds(nb::module_& module) {
+  nb::call_guard<nb::gil_scoped_release> unlocked;
+  module.def("device_time_bound", &regal::device_time_bound, "problem"_a, unlocked,
+             "No schedule is faster, in ns: proven.");
+  module.def("device_peak_bound", &regal::device_peak_bound, "problem"_a, unlocked,
+             "No schedule has a lower peak on its fullest device, in bytes: proven.");
+  module.def("one_device_relaxation", &regal::one_device_relaxation, "problem"_a, unlocked,
+             "The one-device problem whose least peak, divided by the number of devices, is a bound.");
+}
+
 }  // namespace
 
 void bind_devices(nb::module_& module) {
@@ -226,4 +237,5 @@ void bind_devices(nb::module_& module) {
   bind_device_schedule(module);
   bind_device_score(module);
   bind_schedule_check(module);
+  bind_device_bounds(module);
 }

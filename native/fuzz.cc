@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fuzz_devices.h"
+
 namespace regal::fuzz {
 namespace {
 
@@ -28,6 +30,7 @@ void run_case(uint64_t number) {
   judge_sets(dice);
   judge_offset_checker(dice);
   judge_offsets(dice);
+  judge_devices(dice);
 }
 
 int run(double seconds, uint64_t first) {

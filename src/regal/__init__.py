@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from regal.errors import BackendError, ModelError, PlanError, RegalError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from regal.graph.types import LoadedModel
     from regal.result import Result
+    from regal.schedule_result import ScheduleResult
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "__version__",
     "load",
     "optimize",
+    "schedule",
 ]
 
 
@@ -78,8 +80,9 @@ def optimize(
         BackendError: the runtime cannot take the plan.
     """
     from regal import pipeline
+    from regal.options import Options
 
-    options = pipeline.Options(
+    options = Options(
         method=method,
         evaluations=evaluations,
         seconds=seconds,
@@ -95,6 +98,76 @@ def optimize(
         force=force,
     )
     return pipeline.optimize(Path(model), None if out is None else Path(out), options)
+
+
+def schedule(
+    model: str | Path,
+    out: str | Path | None = None,
+    *,
+    devices: str | None = None,
+    objective: str = "time",
+    time_weight: float = 1.0,
+    memory_weight: float = 1.0,
+    method: str = "regal",
+    evaluations: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    profiles: Sequence[str | Path] = (),
+    verify: bool = True,
+    force: bool = False,
+) -> ScheduleResult:
+    """Return a checked placement and schedule on several devices; with `out`, apply it too.
+
+    Args:
+        model: a TensorFlow, ONNX, .tflite, graph .json or task-graph file.
+        out: where the applied model goes; None writes nothing.
+        devices: a number, a preset, or a .toml file; None: those that the file describes.
+        objective: "time", "memory" or "balanced".
+        time_weight: of the running time in "balanced".
+        memory_weight: of the largest peak in "balanced".
+        method: a search method (`regal compare --devices` lists them).
+        evaluations: search budget in simulated schedules; None: by the size of the graph.
+        seconds: search budget in seconds; None: no limit.
+        seed: of every random choice; equal seeds give equal bytes.
+        threads: changes the speed, never the result.
+        shapes: input name -> shape, where the file leaves it open.
+        dims: symbolic dimension -> size.
+        profiles: files of `regal profile`, whose op times override the cost model.
+        verify: run both models in the real runtime, in child processes.
+        force: replace `out` if it exists.
+
+    Raises:
+        UsageError: one device is asked for, or `out` exists, or is the input.
+        ModelError: the model is broken or not supported.
+        BackendError: the runtime cannot take the plan.
+    """
+    from regal import pipeline
+    from regal.options import Options
+    from regal.schedule_result import ScheduleResult
+    from regal.search.devices.objectives import Weights
+
+    options = Options(
+        objective=objective,
+        weights=Weights(time=time_weight, memory=memory_weight),
+        devices=devices,
+        profiles=tuple(Path(path) for path in profiles),
+        method=method,
+        evaluations=evaluations,
+        seconds=seconds,
+        seed=seed,
+        threads=threads,
+        shapes=shapes or {},
+        dims=dims or {},
+        verify=verify,
+        force=force,
+    )
+    result = pipeline.run(Path(model), None if out is None else Path(out), options)
+    if not isinstance(result, ScheduleResult):
+        raise UsageError(f"'{model}' is planned for one device: name several, or use optimize")
+    return result
 
 
 def load(

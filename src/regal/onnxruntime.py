@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from onnxruntime import InferenceSession
+
+    from regal.backends.onnx.parts_run import PartsSession
 
 
 def session(
@@ -34,6 +36,27 @@ def session(
 
     options = session_options(threads=threads)
     return onnxruntime.InferenceSession(str(path), options, providers=list(providers))
+
+
+def parts_session(
+    index: str | Path,
+    *,
+    threads: int = 1,
+    providers: Mapping[str, Sequence[str]] | None = None,
+) -> PartsSession:
+    """Return a session that runs the parts of a model, each device in a thread of its own.
+
+    Args:
+        index: the STEM.parts.json beside a model that was written for several devices.
+        threads: within an operator, per device.
+        providers: name of a device -> its execution providers; the CPU's where not named.
+
+    Raises:
+        ModelError: the index is broken.
+    """
+    from regal.backends.onnx.parts_run import open_parts
+
+    return open_parts(Path(index), threads=threads, providers=providers)
 
 
 def optimized_bytes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,9 +15,13 @@ from regal.frontends import load, require_ending
 from regal.graph.file import model_hash
 from regal.graph.restrict import restricted
 from regal.onnxruntime import optimized_bytes
+from regal.options import Options
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
+from regal.schedule_result import ScheduleResult
+from regal.scheduling import costs_of, optimize_schedule, system_for
+from regal.search.devices.objectives import require_objective
 from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.packing import before_plan
@@ -25,48 +29,60 @@ from regal.search.planner import Search, plan_model
 from regal.units import require_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from regal.backends import Backend
     from regal.backends.types import AppliedModel, Verification
+    from regal.devices.types import System
     from regal.graph.types import LoadedModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to optimize; the command line has one option per field."""
-
-    method: str = "regal"
-    evaluations: int | None = None
-    seconds: float | None = None
-    seed: int = 0
-    threads: int = 1
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    dims: Mapping[str, int] = field(default_factory=dict)
-    capacity: int | None = None
-    ort_level: str = "none"  # "basic", "extended": ONNX Runtime optimizes the model first
-    in_place: bool = True  # may ops write over an input that dies?
-    sub_buffers: bool = True  # may parts of concatenations and slices lie inside the whole?
-    verify: bool = True
-    force: bool = False
+ONE_DEVICE_TIME = (
+    "on one device no decision of this version changes the running time: memory is what is lowered"
+)
 
 
 def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
-    """Return a plan that needs less memory; with `out`, the applied and verified model too."""
-    options = options or Options()
+    """Return a plan that needs less memory on one device; with `out`, apply and verify it too.
+
+    Raises:
+        UsageError: the options, or the file, name several devices.
+    """
+    result = run(path, out, options or Options())
+    if isinstance(result, ScheduleResult):
+        raise UsageError(f"'{path}' is planned for several devices: use regal.schedule")
+    return result
+
+
+def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:
+    """Return the result of `regal optimize`: of one device, or of several."""
     require_seed(options.seed)
+    require_objective(options.objective)
     if out is not None:
         require_ending(out, like=path)
         require_writable(out, inputs=[path], force=options.force)
     if options.ort_level != "none":
-        return _optimize_after_runtime(path, out, options)
+        return _run_after_runtime(path, out, options)
     model = load(path, options.shapes, options.dims)
+    system = system_for(model, options.devices)
+    if len(system.devices) > 1:
+        return optimize_schedule(path, model, system, out, options)
+    return _optimize_memory(path, model, system, out, options)
+
+
+def _optimize_memory(
+    path: Path, model: LoadedModel, system: System, out: Path | None, options: Options
+) -> Result:
+    """Return the result on one device, where no decision of a plan changes the running time."""
+    costs = costs_of(model, system, options.profiles)
     before = plan_before(model)
     started = time.perf_counter()
     plan = require_valid_model_plan(model, search(model, options))
     result = Result(
         path=path,
         model=model,
+        system=system,
+        costs=costs,
+        objective=options.objective,
+        notes=(ONE_DEVICE_TIME,) if options.objective != "memory" else (),
         before=before,
         plan=plan,
         seconds=time.perf_counter() - started,
@@ -76,14 +92,14 @@ def optimize(path: Path, out: Path | None = None, options: Options | None = None
     return result if out is None else apply_and_verify(result, out, options)
 
 
-def _optimize_after_runtime(path: Path, out: Path | None, options: Options) -> Result:
+def _run_after_runtime(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:
     """Return the result for the model as ONNX Runtime optimizes it; that one is the "before"."""
     if path.suffix == ".tflite":
         raise UsageError(f"--ort-level is for ONNX models; '{path}' is none")
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         base = Path(folder, "optimized.onnx")
         base.write_bytes(optimized_bytes(path, options.ort_level, options.shapes, options.dims))
-        result = optimize(base, out, replace(options, ort_level="none", shapes={}, dims={}))
+        result = run(base, out, replace(options, ort_level="none", shapes={}, dims={}))
     note = f"optimized by ONNX Runtime first, level {options.ort_level}: that is the before"
     return replace(result, path=path, notes=(note, *result.notes))
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from regal.cost.types import FORBIDDEN
+from regal.devices.file import system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from regal.backends.types import Verification
+    from regal.backends.types import RuntimeCheck, Verification
+    from regal.cost.types import GraphCost
+    from regal.devices.types import System
     from regal.graph.types import LoadedModel
     from regal.plan.types import ModelPlan
 
@@ -26,6 +30,9 @@ class Result:
 
     path: Path
     model: LoadedModel
+    system: System  # of one device
+    costs: tuple[GraphCost, ...]  # one per entry
+    objective: str
     before: ModelPlan  # what the runtime does with the file as it is
     plan: ModelPlan
     seconds: float  # search only: no loading, no verification
@@ -34,6 +41,14 @@ class Result:
     out: Path | None = None
     capacity: int | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def time_ns(self) -> int | None:
+        """Return the predicted running time: every order has the same; None: it cannot run."""
+        times = [[row[0] for row in cost.op_ns] for cost in self.costs]
+        if any(FORBIDDEN in entry for entry in times):
+            return None
+        return max(sum(entry) for entry in times)
 
     @property
     def peak_bytes(self) -> int:
@@ -81,29 +96,31 @@ class Result:
 def result_to_dict(result: Result) -> dict[str, Any]:
     """Return the JSON object of a result."""
     graphs = result.model.entries
+    time_s = None if result.time_ns is None else result.time_ns * 1e-9
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "model": str(result.path),
         "framework": result.model.framework,
         "ops": len(result.model.graph.ops),
-        "objective": "memory",
+        "objective": result.objective,
         "method": result.plan.method,
         "seed": result.plan.seed,
         "evaluations": result.plan.evaluations,
         "seconds": round(result.seconds, 6),
-        "devices": [{"name": "cpu0"}],
-        "before": _memory(result.before),
-        "after": _memory(result.plan),
+        "devices": system_to_dict(result.system)["devices"],
+        "before": _figures(result.before, time_s),
+        "after": _figures(result.plan, time_s),
         "lower_bound": {
             "peak_bytes": result.peak_bound,
             "arena_bytes": result.plan.arena_bound,
-            "time_s": None,
+            "time_s": time_s,
         },
         "optimal": {
             "order": result.is_order_optimal,
             "arena": result.is_arena_optimal,
-            "time": None,
+            "time": None if time_s is None else True,
         },
+        "cost_sources": dict(result.costs[0].coverage),
         "parameter_bytes": max(parameter_bytes(graph) for graph in graphs),
         "state_bytes": max(state_bytes(graph) for graph in graphs),
         "output": str(result.out) if result.out else None,
@@ -121,12 +138,12 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     return document
 
 
-def _memory(plan: ModelPlan) -> dict[str, Any]:
+def _figures(plan: ModelPlan, time_s: float | None) -> dict[str, Any]:
     return {
         "peak_bytes": plan.peak_bytes,
         "arena_bytes": plan.arena_bytes,
         "peak_bytes_per_device": [plan.peak_bytes],
-        "time_s": None,
+        "time_s": time_s,
     }
 
 
@@ -142,6 +159,7 @@ def verification_to_dict(verification: Verification | None) -> dict[str, Any] | 
             "after": dict(check.after),
             "invocations": check.invocations,
             "detail": check.detail,
+            **_honored(check),
         }
         for check in verification.checks
     ]
@@ -153,3 +171,16 @@ def verification_to_dict(verification: Verification | None) -> dict[str, Any] | 
     if verification.skipped:
         document["skipped"] = verification.skipped
     return document
+
+
+def _honored(check: RuntimeCheck) -> dict[str, Any]:
+    """Return what is known of a run on several devices; nothing of a run on one."""
+    if check.run_after is None and check.placement_honored is None:
+        return {}
+    runs = {"run_before": check.run_before, "run_after": check.run_after}
+    return {
+        "placement_honored": check.placement_honored,
+        "order_honored": check.order_honored,
+        "tolerance": check.tolerance,
+        **{key: None if run is None else asdict(run) for key, run in runs.items()},
+    }

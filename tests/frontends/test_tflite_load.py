@@ -425,3 +425,22 @@ def test_an_offline_plan_for_another_number_of_tensors_is_refused(tmp_path: Path
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot read '.*nowhere.tflite': No such file"):
         load(tmp_path / "nowhere.tflite", {}, {})
+
+
+def test_options_that_decide_how_long_an_op_takes_are_attributes(tmp_path: Path) -> None:
+    # Conv2DOptions: padding VALID, strides 3 and 2, activation RELU; dilations by default 1.
+    options = (1, ((0, "u8", 1), (1, "i32", 3), (2, "i32", 2), (3, "u8", 1)))
+    tensors = [
+        T(name="x", shape=(1, 8, 8, 1)),
+        T(name="w", shape=(2, 3, 3, 1), data=bytes(72)),
+        T(name="b", shape=(2,), data=bytes(8)),
+        T(name="y", shape=(1, 3, 2, 2)),
+    ]
+    conv = O(kind="CONV_2D", inputs=("x", "w", "b"), outputs=("y",), options=options)
+    model = M(subgraphs=[G(tensors=tensors, ops=[conv], inputs=("x",), outputs=("y",))])
+    (op,) = loaded(tmp_path, model).graph.ops
+    assert op.attributes == {
+        "padding": 1, "stride_w": 3, "stride_h": 2, "fused_activation": 1,
+        "dilation_w": 1, "dilation_h": 1,
+    }  # fmt: skip
+    assert op.flops == 2 * 12 * 9

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,14 @@ def model_of(*graphs: Graph) -> LoadedModel:
 def test_a_graph_file_is_read_back_as_it_was_written() -> None:
     model = model_of(sample(), sample())
     assert model_from_json(model_to_json(model).encode()) == model
+
+
+def test_what_several_devices_need_is_read_back_too() -> None:
+    graph = sample()
+    ops = [replace(graph.ops[0], colocation="a", devices=("gpu",), times_ns={"gpu": 5, "": 70})]
+    tensors = [replace(graph.tensors[0], transfer_ns=0)]
+    graph = replace(graph, ops=(*ops, *graph.ops[1:]), tensors=(*tensors, *graph.tensors[1:]))
+    assert model_from_json(model_to_json(model_of(graph)).encode()) == model_of(graph)
 
 
 def test_the_hash_sees_a_changed_size_and_nothing_else() -> None:
@@ -68,6 +77,14 @@ def test_a_short_hand_written_file_gets_sensible_defaults() -> None:
         ({"tensors": [{"bytes": 1.5}]}, "'g': tensor 0: 'bytes' is 1.5, expected"),
         ({"tensors": [{"bytes": True}]}, "'g': tensor 0: 'bytes' is True, expected"),
         ({"tensors": [{"bytes": 1, "role": "weight"}]}, "'g': tensor 0: unknown role"),
+        (
+            {"ops": [{"name": "a", "kind": "A", "times_ns": {"gpu": -1}}]},
+            "'g': op 0: times_ns: 'gpu' is -1 ns, expected 0 to below 2^50",
+        ),
+        (
+            {"ops": [{"name": "a", "kind": "A", "devices": [1]}]},
+            "'g': op 0: 'devices' holds 1, expected strings",
+        ),
         ({"inputs": [7]}, "graph input 7 is not one of 0 tensors"),
     ],
 )  # fmt: skip

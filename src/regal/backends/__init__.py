@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from regal.backends.types import AppliedModel, Verification
     from regal.graph.types import LoadedModel
+    from regal.plan.schedule import ModelSchedule
     from regal.plan.types import ModelPlan
 
     class Backend(Protocol):
@@ -47,10 +48,33 @@ if TYPE_CHECKING:
         ) -> Verification:
             """Return what the runtimes say when both models run on equal inputs."""
 
+    class ScheduleBackend(Backend, Protocol):
+        """A backend that can also spread a model over several devices."""
+
+        def apply_schedule(
+            self, model: LoadedModel, schedule: ModelSchedule, *, name: str
+        ) -> AppliedModel:
+            """Return the model with placement and order in it; `name` is the output's file name."""
+
+        def verify_schedule(
+            self,
+            original: Path,
+            optimized: Path,
+            schedule: ModelSchedule,
+            *,
+            seed: int,
+            invocations: int = 20,
+            timeout_s: float = 120,
+            shapes: Mapping[str, tuple[int, ...]] | None = None,
+            dims: Mapping[str, int] | None = None,
+        ) -> Verification:
+            """Return what the runtime says when both models run on equal inputs."""
+
 
 BACKENDS = {
     "tflite": "regal.backends.tflite",
     "onnx": "regal.backends.onnx",
+    "tensorflow": "regal.backends.tensorflow",
     "graph": "regal.backends.graph",
 }
 
@@ -64,3 +88,18 @@ def backend_of(framework: str) -> Backend:
     if framework not in BACKENDS:
         raise BackendError(f"no backend writes '{framework}' models; known: {', '.join(BACKENDS)}")
     return cast("Backend", import_module(BACKENDS[framework]))
+
+
+def schedule_backend_of(framework: str) -> ScheduleBackend:
+    """Return the backend that spreads models of `framework` over several devices.
+
+    Raises:
+        BackendError: there is none.
+    """
+    backend = backend_of(framework)
+    if not hasattr(backend, "apply_schedule"):
+        raise BackendError(
+            f"a '{framework}' file cannot say which device runs an op: write the plan with --plan"
+            " FILE.json instead of an output model"
+        )
+    return cast("ScheduleBackend", backend)

@@ -22,11 +22,27 @@ class AppliedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRun:
+    """What one model took when it really ran, on devices that stand in for the planned ones.
+
+    Measured, never simulated: the figures belong to these devices (CPU cores of one machine)
+    and to nothing else.
+    """
+
+    devices: tuple[str, ...]  # as the runtime calls them
+    peak_bytes: tuple[int, ...]  # per device; () = not measured
+    median_s: float  # wall time of a run
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeCheck:
     """One runtime ran the original and the new model in child processes on equal inputs.
 
     `before` and `after` hold what that runtime measured, in bytes: `head_bytes` and
-    `total_bytes` (TFLM arena), `span_bytes` (LiteRT), `heap_peak_bytes` (ONNX Runtime).
+    `total_bytes` (TFLM arena), `span_bytes` (LiteRT), `heap_peak_bytes` (ONNX Runtime),
+    `peak_bytes` (TensorFlow's allocation records). With several devices, what each took is
+    in `run_before` and `run_after`.
     """
 
     runtime: str  # name and version
@@ -36,6 +52,16 @@ class RuntimeCheck:
     invocations: int
     detail: str = ""  # the first difference, when outputs differ
     noise_bytes: int = 0  # a figure that rises by less says nothing
+    tolerance: float = 0.0  # relative difference that counts as equal; 0: bit for bit
+    run_before: DeviceRun | None = None
+    run_after: DeviceRun | None = None
+    placement_honored: bool | None = None  # every op ran on its device; None: not observed
+    order_honored: bool | None = None  # every device ran its ops in order; None: not observed
+
+    @property
+    def is_honored(self) -> bool:
+        """Return whether the runtime was not seen to leave the plan."""
+        return self.placement_honored is not False and self.order_honored is not False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +90,11 @@ class Verification:
             for ours, theirs in pairs
             for name, size in ours.after.items()
         )
+
+    @property
+    def is_honored(self) -> bool:
+        """Return whether no runtime was seen to leave the placement or the order of the plan."""
+        return all(check.is_honored for check in self.checks)
 
     @property
     def outputs_equal(self) -> bool:

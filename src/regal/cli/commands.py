@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
-from regal.backends import backend_of
+from regal.backends import backend_of, schedule_backend_of
 from regal.cli import output
+from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
@@ -18,46 +20,48 @@ from regal.frontends import load, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
 from regal.inspection import inspect_graph, inspection_to_dict
+from regal.options import Options
 from regal.plan.check import require_valid_model_plan
 from regal.plan.file import plan_from_json, plan_to_json
+from regal.plan.schedule import ModelSchedule
+from regal.plan.schedule_check import require_valid_model_schedule
+from regal.plan.schedule_file import is_schedule_file, schedule_from_json, schedule_to_json
+from regal.plan.types import ModelPlan
+from regal.report.of_result import stories_of
+from regal.report.page import report_html
+from regal.report.trace import trace_json
 from regal.result import result_to_dict, verification_to_dict
+from regal.schedule_comparison import compare_schedules, schedule_comparison_to_dict
+from regal.schedule_result import ScheduleResult, figures_to_dict, schedule_result_to_dict
+from regal.scheduling import system_for
 from regal.search.allocation_csv import run_allocate
 
 if TYPE_CHECKING:
     import argparse
 
     from regal.graph.types import LoadedModel
-    from regal.plan.types import ModelPlan
+    from regal.result import Result
 
 
 def optimize(arguments: argparse.Namespace) -> int:
     """Run `regal optimize`."""
-    if arguments.devices != "1":
-        raise UsageError(f"--devices {arguments.devices}: this version plans for one device only")
-    if arguments.objective != "memory":
-        raise UsageError(
-            f"--objective {arguments.objective}: on one device running time depends on fusion and"
-            " layout alone, which this version does not change; use memory"
-        )
-    options = pipeline.Options(
+    if arguments.header and arguments.devices not in (None, "1"):
+        raise UsageError("--header: a C header describes one device; drop --devices")
+    options = replace(
+        _options(arguments),
+        verify=arguments.verify,
+        force=arguments.force,
         method=arguments.method,
-        evaluations=arguments.evaluations,
-        seconds=arguments.time,
-        seed=arguments.seed,
-        threads=arguments.threads,
-        shapes=dict(arguments.shape),
-        dims=dict(arguments.dim),
         capacity=arguments.capacity,
         ort_level=arguments.ort_level,
         in_place=arguments.in_place,
         sub_buffers=arguments.sub_buffers,
-        verify=arguments.verify,
-        force=arguments.force,
     )
-    extra = [path for path in (arguments.plan, arguments.header) if path is not None]
+    also = (arguments.plan, arguments.header, arguments.report, arguments.trace)
+    extra = [path for path in also if path is not None]
     targets = [*extra, *([arguments.out] if arguments.out else [])]
     if len({path.parent.resolve() / path.name for path in targets}) < len(targets):
-        raise UsageError("--out, --plan and --header name the same file")
+        raise UsageError("--out, --plan, --header, --report and --trace must name different files")
     if arguments.header and arguments.model.suffix.lower() not in (".tflite", ".lite"):
         raise UsageError(
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
@@ -65,13 +69,30 @@ def optimize(arguments: argparse.Namespace) -> int:
     for path in extra:
         require_writable(path, inputs=[arguments.model], force=arguments.force)
     with output.progress("optimizing"):
-        result = pipeline.optimize(arguments.model, arguments.out, options)
+        result = pipeline.run(arguments.model, arguments.out, options)
+    document = document_of(result)
     if arguments.plan:
-        write_atomically(arguments.plan, plan_to_json(result.model, result.plan).encode())
+        write_atomically(arguments.plan, _plan_text(result).encode())
     if arguments.header:
-        write_atomically(arguments.header, _c_header(result.model, result.plan).encode())
-    _print(arguments, result_to_dict(result), output.result_text(result, extra))
+        write_atomically(arguments.header, _c_header(result).encode())
+    if arguments.report:
+        page = report_html(document, stories_of(result))
+        write_atomically(arguments.report, page.encode(errors="backslashreplace"))
+    if arguments.trace:
+        write_atomically(arguments.trace, trace_json(stories_of(result), document).encode())
+    if isinstance(result, ScheduleResult):
+        text = schedule_result_text(result, extra)
+    else:
+        text = output.result_text(result, extra)
+    _print(arguments, document, text)
     return 0 if result.is_good else 1
+
+
+def document_of(result: Result | ScheduleResult) -> dict[str, Any]:
+    """Return the JSON object of a result."""
+    if isinstance(result, ScheduleResult):
+        return schedule_result_to_dict(result)
+    return result_to_dict(result)
 
 
 def inspect(arguments: argparse.Namespace) -> int:
@@ -116,7 +137,11 @@ def apply(arguments: argparse.Namespace) -> int:
     model = _load(arguments)
     plan = _load_plan(arguments.plan, model)
     backend = backend_of(model.framework)
-    applied = backend.apply(model, plan)
+    if isinstance(plan, ModelSchedule):
+        scheduler = schedule_backend_of(model.framework)
+        applied = scheduler.apply_schedule(model, plan, name=arguments.out.name)
+    else:
+        applied = backend.apply(model, plan)
     files = pipeline.files_of(backend, applied, arguments.out)
     write_all(files, arguments.out, inputs=inputs, force=arguments.force)
     facts = {
@@ -159,8 +184,11 @@ def check(arguments: argparse.Namespace) -> int:
         "model": str(arguments.model),
         "plan": str(arguments.plan),
         "checked": True,
-        "peak_bytes": plan.peak_bytes,
-        "arena_bytes": plan.arena_bytes,
+        **(
+            {"peak_bytes": plan.peak_bytes, "arena_bytes": plan.arena_bytes}
+            if isinstance(plan, ModelPlan)
+            else figures_to_dict(plan)
+        ),
     }
     _print(arguments, facts, output.facts_text(facts))
     return 0
@@ -168,22 +196,23 @@ def check(arguments: argparse.Namespace) -> int:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Run `regal compare`."""
-    options = pipeline.Options(
-        evaluations=arguments.evaluations,
-        seconds=arguments.time,
-        seed=arguments.seed,
-        threads=arguments.threads,
-        shapes=dict(arguments.shape),
-        dims=dict(arguments.dim),
-    )
+    options = _options(arguments)
     names = arguments.methods.split(",") if arguments.methods else None
     model = _load(arguments)
+    system = system_for(model, arguments.devices)
     started = time.perf_counter()
+    path = str(arguments.model)
     with output.progress("comparing"):
-        rows = compare_methods(model, names, options)
-    document = comparison_to_dict(str(arguments.model), model, rows, options)
+        if len(system.devices) > 1:
+            schedules = compare_schedules(model, system, names, options)
+            document = schedule_comparison_to_dict(path, model, system, schedules, options)
+            text = schedule_comparison_text(schedules)
+        else:
+            rows = compare_methods(model, names, options)
+            document = comparison_to_dict(path, model, rows, options)
+            text = output.comparison_text(rows)
     document["seconds"] = round(time.perf_counter() - started, 3)
-    _print(arguments, document, output.comparison_text(rows))
+    _print(arguments, document, text)
     return 0
 
 
@@ -209,15 +238,41 @@ def _load(arguments: argparse.Namespace) -> LoadedModel:
     return load(arguments.model, dict(arguments.shape), dict(arguments.dim))
 
 
-def _load_plan(path: Path, model: LoadedModel) -> ModelPlan:
+def _load_plan(path: Path, model: LoadedModel) -> ModelPlan | ModelSchedule:
     data = read_file(path, "plan file")
+    if is_schedule_file(data):
+        schedule, costs = schedule_from_json(data, model, path.name)
+        return require_valid_model_schedule(model, costs, schedule)
     return require_valid_model_plan(model, plan_from_json(data, model, path.name))
 
 
-def _c_header(model: LoadedModel, plan: ModelPlan) -> str:
+def _plan_text(result: Result | ScheduleResult) -> str:
+    if isinstance(result, ScheduleResult):
+        return schedule_to_json(result.model, result.costs, result.plan)
+    return plan_to_json(result.model, result.plan)
+
+
+def _c_header(result: Result | ScheduleResult) -> str:
     from regal.backends.tflite import c_header
 
-    return c_header(model, plan)
+    if isinstance(result, ScheduleResult):
+        raise UsageError("--header: a C header describes one device")
+    return c_header(result.model, result.plan)
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
+        objective=arguments.objective,
+        weights=arguments.weights,
+        devices=arguments.devices,
+        profiles=tuple(arguments.profile),
+        evaluations=arguments.evaluations,
+        seconds=arguments.time,
+        seed=arguments.seed,
+        threads=arguments.threads,
+        shapes=dict(arguments.shape),
+        dims=dict(arguments.dim),
+    )
 
 
 def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:

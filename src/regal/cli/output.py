@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from regal.result import Result
     from regal.search.allocation_csv import AllocateRun
 
+UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 MOST_LIVE_LINES = 12
 LARGEST_SCALAR_BYTES = 16
+ANY_PLAN = "(predicted); the same for every plan on one device"
 UNPACKED = " (ONNX Runtime takes every buffer from the heap instead)"
 
 
@@ -43,8 +45,13 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
     lines = [
         f"model         {result.path} ({result.model.framework},"
         f" {len(result.model.graph.ops)} ops)",
-        f"peak memory   {_change(result.before.peak_bytes, result.peak_bytes)}; {bound}",
-        f"arena         {_change(result.before.arena_bytes, result.arena_bytes)}; {packed}",
+        f"peak memory   {changed_bytes(result.before.peak_bytes, result.peak_bytes)}; {bound}",
+        f"arena         {changed_bytes(result.before.arena_bytes, result.arena_bytes)}; {packed}",
+        *(
+            []
+            if result.time_ns is None
+            else [f"running time  {time_text(result.time_ns)} {ANY_PLAN}"]
+        ),
         f"search        {result.plan.method}, {result.plan.evaluations:,} evaluations,"
         f" {result.seconds:.2f} s",
     ]
@@ -80,11 +87,11 @@ def verification_text(verification: Verification) -> str:
 def _check_line(check: RuntimeCheck) -> str:
     verdict = f"outputs equal in {check.invocations} runs" if check.outputs_equal else "NOT EQUAL"
     numbers = ", ".join(
-        f"{name.removesuffix('_bytes').replace('_', ' ')} {_change(check.before[name], value)}"
+        f"{_spoken(name)} {changed_bytes(check.before[name], value)}"
         for name, value in check.after.items()
         if name in check.before
     )
-    parts = (f"{check.runtime}: {verdict}", check.detail, numbers)
+    parts = (f"{check.runtime}: {verdict}", *_honored(check), check.detail, numbers)
     return f"verified      {'; '.join(part for part in parts if part)}"
 
 
@@ -173,12 +180,33 @@ def facts_text(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def time_text(ns: int) -> str:
+    """Return a time with four digits and its unit."""
+    for size, unit in UNITS:
+        if ns >= size:
+            return f"{ns / size:.4g} {unit}"
+    return f"{ns} ns"
+
+
+def changed_bytes(before: int, after: int) -> str:
+    """Return "before -> after" with the change in percent."""
+    percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
+    return f"{before:,} B -> {after:,} B{percent}"
+
+
 def _type(tensor: LiveTensor) -> str:
     """Return element type and shape with a gap behind; nothing if the graph does not say."""
     is_known = bool(tensor.shape) or tensor.bytes <= LARGEST_SCALAR_BYTES
     return f"{tensor.dtype}{list(tensor.shape)}  " if is_known else ""
 
 
-def _change(before: int, after: int) -> str:
-    percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
-    return f"{before:,} B -> {after:,} B{percent}"
+def _spoken(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _honored(check: RuntimeCheck) -> list[str]:
+    """Return whether the runtime kept to placement and order, where that was observed."""
+    observed = {"placement": check.placement_honored, "order": check.order_honored}
+    kept = [name for name, honored in observed.items() if honored]
+    left = [f"{name} NOT honored" for name, honored in observed.items() if honored is False]
+    return [*([f"{' and '.join(kept)} honored"] if kept else []), *left]

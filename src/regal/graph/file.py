@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regal.graph.types import AttributeValue
 
 SCHEMA = "regal.graph/1"
+MOST_NS = 1 << 50  # of one op or transfer: 13 days
 
 
 def model_to_json(model: LoadedModel) -> str:
@@ -91,6 +92,9 @@ def _op_to_dict(op: Op) -> dict[str, Any]:
         "sub_buffers": [list(choice) for choice in op.sub_buffers],
         "attributes": dict(op.attributes),
         "subgraphs": [graph_to_dict(body) for body in op.subgraphs],
+        **({"colocation": op.colocation} if op.colocation else {}),
+        **({"devices": list(op.devices)} if op.devices else {}),
+        **({"times_ns": dict(op.times_ns)} if op.times_ns else {}),
     }
 
 
@@ -103,6 +107,7 @@ def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
         "role": tensor.role.value,
         "storage": tensor.storage,
         "storage_offset": tensor.storage_offset,
+        **({} if tensor.transfer_ns is None else {"transfer_ns": tensor.transfer_ns}),
     }
 
 
@@ -169,6 +174,9 @@ def _op(value: object, where: str, level: int) -> Op:
             _graph(body, f"{where}: body {i}", level + 1)
             for i, body in enumerate(_list(fields, "subgraphs", where))
         ),
+        colocation=_text(fields, "colocation", where, ""),
+        devices=_texts(fields, "devices", where),
+        times_ns=_times(fields.get("times_ns", {}), f"{where}: times_ns"),
         attributes={
             key: _attribute(item, f"{where}: attribute {repr_of(key)}")
             for key, item in attributes.items()
@@ -191,6 +199,7 @@ def _tensor(value: object, index: int, default: Role, where: str) -> Tensor:
         role=Role(role),
         storage=_int(fields, "storage", where, index),
         storage_offset=_int(fields, "storage_offset", where, 0),
+        transfer_ns=_time(fields, "transfer_ns", where) if "transfer_ns" in fields else None,
     )
 
 
@@ -221,6 +230,26 @@ def _ints(fields: dict[str, Any], key: str, where: str) -> tuple[int, ...]:
             raise ModelError(
                 f"{where}: '{key}' holds {repr_of(value)}, expected integers below 2^62"
             )
+    return tuple(values)
+
+
+def _time(fields: dict[str, Any], key: str, where: str) -> int:
+    value = _int(fields, key, where, 0)
+    if not 0 <= value < MOST_NS:
+        raise ModelError(f"{where}: '{key}' is {value} ns, expected 0 to below 2^50")
+    return value
+
+
+def _times(value: object, where: str) -> dict[str, int]:
+    fields = _object(value, where)
+    return {kind: _time(fields, kind, where) for kind in fields}
+
+
+def _texts(fields: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    values = _list(fields, key, where)
+    for value in values:
+        if not isinstance(value, str):
+            raise ModelError(f"{where}: '{key}' holds {repr_of(value)}, expected strings")
     return tuple(values)
 
 

@@ -22,7 +22,7 @@ DEVICE = "cpu0"
 def plan_to_json(model: LoadedModel, plan: ModelPlan) -> str:
     """Return the plan file of a checked plan; ops are named, tensors and storages numbered."""
     first, *others = [
-        _plan_to_dict(graph, entry) for graph, entry in zip(model.entries, plan.plans, strict=True)
+        plan_to_dict(graph, entry) for graph, entry in zip(model.entries, plan.plans, strict=True)
     ]
     document = {
         "schema": SCHEMA,
@@ -68,9 +68,9 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
         )
         return ModelPlan(
             graph_hash=expected,
-            method=_text(document["method"]),
-            seed=_int(document["seed"]),
-            evaluations=_int(document["evaluations"]),
+            method=text(document["method"]),
+            seed=whole(document["seed"]),
+            evaluations=whole(document["evaluations"]),
             plans=plans,
         )
     except KeyError as error:
@@ -79,7 +79,8 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
         raise PlanError(f"'{name}' is not a whole plan: {error}") from None
 
 
-def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
+def plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
+    """Return the JSON object of the plan of one graph."""
     names = [op.name for op in graph.ops]
     return {
         "placement": {names[i]: DEVICE for i in plan.order},
@@ -95,7 +96,7 @@ def _plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         },
         "bodies": {
             names[i]: [
-                _plan_to_dict(body, body_plan)
+                plan_to_dict(body, body_plan)
                 for body, body_plan in zip(graph.ops[i].subgraphs, bodies, strict=True)
             ]
             for i, bodies in sorted(plan.bodies.items())
@@ -119,29 +120,33 @@ def _allocation_to_dict(allocation: Allocation) -> dict[str, Any]:
 def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
     number = {op.name: i for i, op in enumerate(graph.ops)}
     return Plan(
-        order=tuple(_op(name, number) for name in fields["order"][DEVICE]),
-        in_place=tuple((_int(a), _int(b)) for a, b in fields["in_place"]),
-        sub_buffers=tuple((_int(a), _int(b), _int(at)) for a, b, at in fields["sub_buffers"]),
-        offsets={_number(s): _allocation(a) for s, a in fields["offsets"].items()},
-        peak_bytes=_int(fields["peak_bytes"]),
-        arena_bytes=_int(fields["arena_bytes"]),
-        peak_bound=_int(fields["lower_bound"]["peak_bytes"]),
-        arena_bound=_int(fields["lower_bound"]["arena_bytes"]),
-        workspaces={_op(name, number): _allocation(a) for name, a in fields["workspaces"].items()},
+        order=tuple(op_number(name, number) for name in fields["order"][DEVICE]),
+        in_place=tuple((whole(a), whole(b)) for a, b in fields["in_place"]),
+        sub_buffers=tuple((whole(a), whole(b), whole(at)) for a, b, at in fields["sub_buffers"]),
+        offsets={storage_number(s): _allocation(a) for s, a in fields["offsets"].items()},
+        peak_bytes=whole(fields["peak_bytes"]),
+        arena_bytes=whole(fields["arena_bytes"]),
+        peak_bound=whole(fields["lower_bound"]["peak_bytes"]),
+        arena_bound=whole(fields["lower_bound"]["arena_bytes"]),
+        workspaces={
+            op_number(name, number): _allocation(a) for name, a in fields["workspaces"].items()
+        },
         bodies={
-            _op(name, number): _bodies(bodies, graph.ops[number[name]])
+            op_number(name, number): bodies_of(bodies, graph.ops[number[name]])
             for name, bodies in fields["bodies"].items()
         },
     )
 
 
-def _bodies(plans: Any, op: Op) -> tuple[Plan, ...]:
+def bodies_of(plans: Any, op: Op) -> tuple[Plan, ...]:
+    """Return the plans of the bodies of `op` from their JSON form."""
     if not isinstance(plans, list) or len(plans) != len(op.subgraphs):
         raise PlanError(f"plan of op '{op.name}' is not a list of {len(op.subgraphs)} bodies")
     return tuple(_plan(plan, body) for plan, body in zip(plans, op.subgraphs, strict=True))
 
 
-def _op(name: str, number: Mapping[str, int]) -> int:
+def op_number(name: str, number: Mapping[str, int]) -> int:
+    """Return the op of this name."""
     if name not in number:
         raise PlanError(f"plan names op '{name}', which the model does not have")
     return number[name]
@@ -149,27 +154,29 @@ def _op(name: str, number: Mapping[str, int]) -> int:
 
 def _allocation(fields: Mapping[str, Any]) -> Allocation:
     return Allocation(
-        offset=_int(fields["offset"]),
-        bytes=_int(fields["bytes"]),
-        first_step=_int(fields["first_step"]),
-        last_step=_int(fields["last_step"]),
+        offset=whole(fields["offset"]),
+        bytes=whole(fields["bytes"]),
+        first_step=whole(fields["first_step"]),
+        last_step=whole(fields["last_step"]),
     )
 
 
-def _number(key: str) -> int:
-    """Return the storage that a key names; one storage has one spelling."""
+def storage_number(key: str) -> int:
+    """Return the storage or tensor that a key names; one number has one spelling."""
     if not (key.isascii() and key.isdigit() and len(key) < 20 and str(int(key)) == key):
         raise PlanError(f"plan places storage {repr_of(key)}, expected a number")
     return int(key)
 
 
-def _int(value: object) -> int:
+def whole(value: object) -> int:
+    """Return `value` if it is an integer that the kernel can take."""
     if type(value) is not int or abs(value) >= 1 << 62:
         raise PlanError(f"plan holds {repr_of(value)}, expected an integer below 2^62")
     return value
 
 
-def _text(value: object) -> str:
+def text(value: object) -> str:
+    """Return `value` if it is a string."""
     if not isinstance(value, str):
         raise PlanError(f"plan holds {repr_of(value)}, expected a string")
     return value

@@ -25,9 +25,10 @@ class Transfer:
 class Schedule:
     """The decisions. Times follow from them: everything starts as early as they allow.
 
-    `order` is a permutation of all ops; each device runs its ops in this order. `transfers`
-    lists every transfer; each link sends its tensors in this order. A graph input lies on
-    `homes[tensor]` from the start, free of charge; that device runs a reader of it.
+    `order` is a permutation of all ops, each after those it depends on; each device runs its
+    ops in this order. `transfers` lists every transfer; each link sends its tensors in this
+    order. A graph input lies on `homes[tensor]` from the start, free of charge; that device runs
+    a reader of it, or is device 0 if nothing reads it.
     """
 
     placement: tuple[int, ...]  # op -> device
@@ -41,7 +42,10 @@ class Schedule:
 class Copy:
     """Where the instance of a storage on one device lies. Times in ns, half-open.
 
-    Steps are positions in the sorted start times of that device's ops, both inclusive.
+    Steps count the distinct times at which an op or an instance begins on that device, from 0;
+    `first_step` is the one at `start_ns`, `last_step` the last one before `end_ns`. Two
+    instances live together exactly if they share a step. With one device, steps are positions
+    in the order.
     """
 
     storage: int
@@ -73,8 +77,9 @@ class Figures:
 class SchedulePlan:
     """A checked schedule of one graph on several devices, with the memory plan of each.
 
-    `copies` has one entry per storage and device that holds it; sibling bodies of an op lie in
-    the block `workspaces[op]` of its device, as in `Plan`.
+    `copies` has one entry per counted storage and device that holds it; those joined by an
+    in-place pair have one offset on its device. Sibling bodies of an op lie in the block
+    `workspaces[op]` of its device, as in `Plan`; steps there are those of `Copy`.
     """
 
     schedule: Schedule

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
+    from regal.search.devices.types import DeviceOutcome
     from regal.search.types import Outcome
 
 
@@ -45,7 +46,7 @@ class Meter:
             return None
         return Budget(evaluations=min(limits, default=None), seconds=seconds)
 
-    def charge(self, outcome: Outcome) -> None:
+    def charge(self, outcome: Outcome | DeviceOutcome) -> None:
         """Count what a search spent; one that Ctrl-C ended is the last."""
         self.spent += outcome.evaluations
         if outcome.was_interrupted:

@@ -19,6 +19,7 @@ from regal.frontends.onnx.source import OnnxSource
 from regal.frontends.onnx.tidy import bodies_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from onnx import GraphProto, ModelProto, TensorProto
@@ -43,9 +44,10 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
         raise BackendError(f"a {model.framework} model cannot be written as ONNX")
     copy = onnx.ModelProto()
     copy.CopyFrom(source.model)
-    _reorder(copy.graph, model.graph, plan.plans[0])
-    fixed = _fix_dimensions(copy, source)
-    files = _external_files(copy, source.path)
+    planned = plan.plans[0]
+    reorder(copy.graph, model.graph, planned.order, planned.bodies)
+    fixed = fix_dimensions(copy, source)
+    files = external_files(copy, source.path)
     notes = list(source.notes)
     notes.append("runs as planned in regal.onnxruntime.session: the default order ignores the file")
     if fixed:
@@ -86,23 +88,33 @@ def encoded(data: bytes, output: Path) -> bytes:
     return text_format.MessageToString(onnx.ModelProto.FromString(data)).encode()
 
 
-def _reorder(proto: GraphProto, graph: Graph, plan: Plan) -> None:
-    if sorted(plan.order) != list(range(len(proto.node))):
+def reorder(
+    proto: GraphProto,
+    graph: Graph,
+    order: Sequence[int],
+    bodies: Mapping[int, tuple[Plan, ...]],
+) -> None:
+    """Put the nodes of `proto`, whose node i is op i of `graph`, and of its bodies in order.
+
+    Raises:
+        PlanError: the plan is not one of this graph.
+    """
+    if sorted(order) != list(range(len(proto.node))):
         raise PlanError(
-            f"the plan of '{graph.name}' orders {len(plan.order)} ops; the file has"
+            f"the plan of '{graph.name}' orders {len(order)} ops; the file has"
             f" {len(proto.node)} nodes"
         )
     for position, node in enumerate(proto.node):
-        planned = plan.bodies.get(position, ())
-        bodies = zip(bodies_of(node), graph.ops[position].subgraphs, planned, strict=False)
-        for body, body_graph, body_plan in bodies:
-            _reorder(body, body_graph, body_plan)
-    nodes = [proto.node[op].SerializeToString() for op in executed_order(graph, plan.order)]
+        planned = bodies.get(position, ())
+        rows = zip(bodies_of(node), graph.ops[position].subgraphs, planned, strict=False)
+        for body, body_graph, plan in rows:
+            reorder(body, body_graph, plan.order, plan.bodies)
+    nodes = [proto.node[op].SerializeToString() for op in executed_order(graph, order)]
     del proto.node[:]
     proto.node.extend(onnx.NodeProto.FromString(node) for node in nodes)
 
 
-def _fix_dimensions(model: ModelProto, source: OnnxSource) -> list[str]:
+def fix_dimensions(model: ModelProto, source: OnnxSource) -> list[str]:
     """Write the fixed dimensions of the inputs into `model`; return the changed inputs."""
     changed = []
     for value in model.graph.input:
@@ -117,7 +129,7 @@ def _fix_dimensions(model: ModelProto, source: OnnxSource) -> list[str]:
     return changed
 
 
-def _external_files(model: ModelProto, path: Path) -> dict[str, bytes]:
+def external_files(model: ModelProto, path: Path) -> dict[str, bytes]:
     """Return the external data of `model`, and let it refer to files beside itself."""
     name_of: dict[str, str] = {}
     for tensor in external_tensors(model):

@@ -79,7 +79,7 @@ def verify(
         )
     seen = trace(new, optimized, inputs, seed=seed, file_order=True, timeout_s=timeout_s)
     check = RuntimeCheck(
-        runtime=_runtime(),
+        runtime=runtime_name(),
         outputs_equal=after.ran and before.digests == after.digests,
         before=_heap(before),
         after=_heap(after),
@@ -139,7 +139,8 @@ def _heap(result: RunResult) -> dict[str, int]:
     return {"heap_peak_bytes": result.heap_peak_bytes} if result.heap_peak_bytes >= 0 else {}
 
 
-def _runtime() -> str:
+def runtime_name() -> str:
+    """Return the name and version of the runtime."""
     from importlib.metadata import version
 
     return f"onnxruntime {version('onnxruntime')}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from regal.cost.work import op_flops
 from regal.frontends.onnx.kinds import (
     OVERWRITES,
     SHAPE_READERS,
     VIEWS,
-    flops_of,
     numbers_of,
 )
 from regal.frontends.onnx.parse import STANDARD_DOMAINS
@@ -130,18 +130,18 @@ def _op(
         _result(node, place_of_output, name, inputs, draft, returned)
         for place_of_output, name in enumerate(node.output)
     )
-    return Op(
+    op = Op(
         name=_unique(node, position, names),
         kind=node.op_type if node.domain in STANDARD_DOMAINS else f"{node.domain}::{node.op_type}",
         inputs=inputs + captures,
         outputs=outputs,
         captures=len(captures),
         workspace_bytes=_pieces(node, outputs, draft, bodies),
-        flops=flops_of(node, _shapes(draft, inputs), _shapes(draft, outputs)),
         in_place=_in_place(node, inputs + captures, outputs, draft),
         subgraphs=tuple(bodies),
         attributes=numbers_of(node),
     )
+    return replace(op, flops=op_flops(op, draft.tensors, "onnx"))
 
 
 def _result(
@@ -217,10 +217,6 @@ def _kept_elsewhere(parent: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """
     roles = {"If": {Role.OUTPUT}, "Scan": {Role.OUTPUT, Role.INPUT}}.get(parent, set())
     return [replace(t, bytes=0) if t.role in roles else t for t in tensors]
-
-
-def _shapes(draft: _Draft, tensors: Sequence[int]) -> list[tuple[int, ...]]:
-    return [draft.tensors[t].shape if t != ABSENT else () for t in tensors]
 
 
 def _unique(node: NodeProto, position: int, names: set[str]) -> str:

@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,26 +67,33 @@ def run(request: RunRequest) -> RunResult:
         try:
             _session(request)
         except REFUSALS as error:
-            return RunResult(reason=_one_line(error))
+            return RunResult(reason=one_line(error))
         return RunResult(ran=True)
     reason = ""
     for style in (request.style,) if request.style else STYLES:
         try:
             # A new session each time: a profile must not hold a run that failed.
             session = _session(request)
-            digests, peak = _invoke(session, request, style)
+            digests, peak, times = _invoke(session, request, style)
         except REFUSALS as error:
-            reason = reason or _one_line(error)
+            reason = reason or one_line(error)
             continue
         profile = session.end_profiling() if request.profile_prefix else ""
         return RunResult(
-            ran=True, style=style, digests=digests, heap_peak_bytes=peak, profile=profile
+            ran=True,
+            style=style,
+            digests=digests,
+            heap_peak_bytes=peak,
+            run_ns=times,
+            profile=profile,
         )
     return RunResult(reason=reason)
 
 
 def _session(request: RunRequest) -> ort.InferenceSession:
-    options = session_options(file_order=request.file_order, level=request.level)
+    options = session_options(
+        file_order=request.file_order, level=request.level, threads=request.threads
+    )
     if request.profile_prefix:
         options.enable_profiling = True
         options.profile_file_prefix = request.profile_prefix
@@ -103,32 +111,37 @@ def _session(request: RunRequest) -> ort.InferenceSession:
 
 def _invoke(
     session: ort.InferenceSession, request: RunRequest, style: str
-) -> tuple[list[list[str]], int]:
-    """Return the digests of all outputs of all runs, and the most heap that a run took."""
-    meter = _heap_meter()
+) -> tuple[list[list[str]], int, list[int]]:
+    """Return the digests of all outputs, the most heap that a run took, and the time of each."""
+    meter = heap_meter()
     names = [output.name for output in session.get_outputs()]
     values = (*session.get_inputs(), *session.get_outputs())
     are_tensors = all(value.type.startswith("tensor(") for value in values)
     digests: list[list[str]] = []
     peaks: list[int] = []
+    times: list[int] = []
     for number in range(request.invocations):
-        arrays = {node.name: _input(node, request, number, style) for node in session.get_inputs()}
+        arrays = {
+            node.name: input_value(node, request, number, style) for node in session.get_inputs()
+        }
         if not are_tensors:
-            begin = meter()
+            begin, start = meter(), time.perf_counter_ns()
             results = session.run(names, arrays)
+            times.append(time.perf_counter_ns() - start)
             peaks.append(begin())
-            digests.append([_digest(result) for result in results])
+            digests.append([digest(result) for result in results])
             continue
         feeds = {name: _tensor(array) for name, array in arrays.items()}
-        begin = meter()
+        begin, start = meter(), time.perf_counter_ns()
         outputs = session.run_with_ort_values(names, feeds)
+        times.append(time.perf_counter_ns() - start)
         peaks.append(begin())
-        digests.append([_digest_of_value(output) for output in outputs])
+        digests.append([digest_of_value(output) for output in outputs])
     # The first run also sets up what later runs share.
-    return digests, max(peaks[1:] or peaks)
+    return digests, max(peaks[1:] or peaks), times
 
 
-def _heap_meter() -> Callable[[], Callable[[], int]]:
+def heap_meter() -> Callable[[], Callable[[], int]]:
     """Return a function that starts a measurement and returns one that ends it.
 
     Without the preloaded meter every measurement is -1.
@@ -148,7 +161,8 @@ def _heap_meter() -> Callable[[], Callable[[], int]]:
     return begin
 
 
-def _input(node: ort.NodeArg, request: RunRequest, number: int, style: str) -> object:
+def input_value(node: ort.NodeArg, request: RunRequest, number: int, style: str) -> object:
+    """Return what the input `node` gets in run `number`; None where it is left out."""
     kind = node.type
     if kind.startswith("optional("):
         if style == "absent":
@@ -180,9 +194,10 @@ def _tensor(array: object) -> ort.OrtValue:
     return ort.OrtValue.ortvalue_from_numpy(np.asarray(array, order="C"))
 
 
-def _digest_of_value(value: ort.OrtValue) -> str:
+def digest_of_value(value: ort.OrtValue) -> str:
+    """Return a digest of type, shape and every bit of a tensor."""
     try:
-        return _digest(value.numpy())
+        return digest(value.numpy())
     except REFUSALS:
         # No numpy type, as for bfloat16: take the raw bytes.
         data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
@@ -190,20 +205,20 @@ def _digest_of_value(value: ort.OrtValue) -> str:
         return hashlib.sha256(text.encode() + data).hexdigest()[:16]
 
 
-def _digest(value: object) -> str:
+def digest(value: object) -> str:
     """Return a digest of type, shape and every bit of an output."""
     if isinstance(value, np.ndarray):
         text = f"{value.dtype}{value.shape}"
         data = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
         return hashlib.sha256(text.encode() + data).hexdigest()[:16]
     if isinstance(value, (list, tuple)):
-        return hashlib.sha256("".join(map(_digest, value)).encode()).hexdigest()[:16]
+        return hashlib.sha256("".join(map(digest, value)).encode()).hexdigest()[:16]
     if isinstance(value, dict):
-        return _digest([np.array(repr(sorted(value.items())), dtype=object)])
+        return digest([np.array(repr(sorted(value.items())), dtype=object)])
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return the message without the C++ function that it came from."""
     text = re.sub(r"/onnxruntime_src/\S+ [^()]*(\([^()]*\))?( const)? *", "", str(error))
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)

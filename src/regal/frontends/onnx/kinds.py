@@ -1,4 +1,4 @@
-"""What ONNX Runtime's kernels do with their buffers, and how much work an operator is.
+"""What ONNX Runtime's kernels do with their buffers, and which attributes an operator keeps.
 
 Measured on the CPU provider of ONNX Runtime 1.32 with the heap meter: one op between two
 others that always allocate; the rule of its memory planner is in docs/decisions.
@@ -14,7 +14,7 @@ import onnx
 from regal.units import packed_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from onnx import NodeProto
 
@@ -133,56 +133,3 @@ def numbers_of(node: NodeProto) -> dict[str, AttributeValue]:
         elif attribute.type == onnx.AttributeProto.INTS and len(attribute.ints) <= 64:
             values[attribute.name] = tuple(attribute.ints)
     return values
-
-
-def flops_of(node: NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
-    """Return the floating-point operations of a node: two per multiply-add.
-
-    Convolutions and matrix products are exact, other ops count one per output element.
-    Shapes of absent values are empty.
-    """
-    rule = PRODUCTS.get(node.op_type)
-    if rule is not None and len(inputs) > 1 and outputs:
-        return rule(node, inputs, outputs[0])
-    if node.op_type in VIEWS or node.op_type in SHAPE_READERS or node.op_type == "Constant":
-        return 0
-    return sum(prod(shape) for shape in outputs)
-
-
-def _convolution(node: NodeProto, inputs: Sequence[Shape], output: Shape) -> int:
-    # Per output element: the input channels of its group times the kernel.
-    return 2 * prod(output) * prod(inputs[1][1:])
-
-
-def _quantized_convolution(node: NodeProto, inputs: Sequence[Shape], output: Shape) -> int:
-    return 2 * prod(output) * prod(inputs[3][1:]) if len(inputs) > 3 else prod(output)
-
-
-def _transposed_convolution(node: NodeProto, inputs: Sequence[Shape], output: Shape) -> int:
-    # Per input element: the output channels of its group times the kernel.
-    return 2 * prod(inputs[0]) * prod(inputs[1][1:])
-
-
-def _matrix_product(node: NodeProto, inputs: Sequence[Shape], output: Shape) -> int:
-    return 2 * prod(output) * (inputs[0][-1] if inputs[0] else 1)
-
-
-def _gemm(node: NodeProto, inputs: Sequence[Shape], output: Shape) -> int:
-    first = inputs[0]
-    transposed = any(a.name == "transA" and a.i for a in node.attribute)
-    return 2 * prod(output) * ((first[0] if transposed else first[-1]) if first else 1)
-
-
-PRODUCTS: dict[str, Callable[[NodeProto, Sequence[Shape], Shape], int]] = {
-    "Conv": _convolution,
-    "ConvInteger": _convolution,
-    "FusedConv": _convolution,
-    "QLinearConv": _quantized_convolution,
-    "ConvTranspose": _transposed_convolution,
-    "MatMul": _matrix_product,
-    "MatMulInteger": _matrix_product,
-    "FusedMatMul": _matrix_product,
-    "QLinearMatMul": _matrix_product,
-    "Gemm": _gemm,
-    "FusedGemm": _gemm,
-}

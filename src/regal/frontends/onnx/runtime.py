@@ -27,6 +27,7 @@ class RunRequest:
     shapes: dict[str, list[int]] = field(default_factory=dict)  # of inputs
     seed: int = 0
     invocations: int = 1
+    threads: int = 1  # within an operator
     style: str = ""  # of the inputs; "" tries all
     profile_prefix: str = ""
     optimized: str = ""  # save the optimized model here
@@ -41,6 +42,7 @@ class RunResult:
     style: str = ""
     digests: list[list[str]] = field(default_factory=list)
     heap_peak_bytes: int = -1  # above what was live before the run; -1: not measured
+    run_ns: list[int] = field(default_factory=list)  # wall time of each run
     profile: str = ""  # path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ class KernelRun:
 
     inputs: tuple[TypedShape, ...]
     results: tuple[TypedShape, ...]
+    ns: int  # of the kernel; ONNX Runtime counts whole microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Trace:
     order: tuple[Spot, ...] = ()
     runs: Mapping[Spot, list[KernelRun]]
     strangers: int = 0  # kernels that ONNX Runtime added itself
+    style: str = ""  # of the inputs on which it ran
 
 
 def trace(
@@ -51,8 +53,10 @@ def trace(
     seed: int,
     file_order: bool,
     timeout_s: float,
+    invocations: int = 1,
+    threads: int = 1,
 ) -> Trace:
-    """Return what happened when ONNX Runtime ran `model` once on seeded inputs.
+    """Return what happened when ONNX Runtime ran `model` on seeded inputs.
 
     Args:
         model: as it would be written to `path`; external data lie beside that.
@@ -61,9 +65,11 @@ def trace(
         seed: of the inputs.
         file_order: run nodes as listed, or in ONNX Runtime's default order.
         timeout_s: wall time that the child process may take.
+        invocations: runs in a row.
+        threads: within an operator.
     """
     named = runnable_copy(model)
-    _name_nodes(named.graph, ())
+    name_nodes(named.graph, ())
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         file = Path(folder, "model.onnx")
         file.write_bytes(named.SerializeToString())
@@ -74,6 +80,8 @@ def trace(
                 file_order=file_order,
                 shapes={name: list(shape) for name, shape in shapes.items()},
                 seed=seed,
+                invocations=invocations,
+                threads=threads,
                 profile_prefix=str(Path(folder, "profile")),
             ),
             timeout_s,
@@ -81,10 +89,11 @@ def trace(
         if not result.ran:
             return Trace(reason=result.reason, runs={})
         events = json.loads(Path(result.profile).read_text())
-    return _read(events)
+    return replace(read_profile(events), style=result.style)
 
 
-def _read(events: list[dict[str, object]]) -> Trace:
+def read_profile(events: list[dict[str, object]]) -> Trace:
+    """Return the runs of nodes that `name_nodes` named, from a profile of ONNX Runtime."""
     order: list[Spot] = []
     runs: dict[Spot, list[KernelRun]] = {}
     strangers = 0
@@ -102,9 +111,14 @@ def _read(events: list[dict[str, object]]) -> Trace:
             run = KernelRun(
                 _typed_shapes(arguments.get("input_type_shape")),
                 _typed_shapes(arguments.get("output_type_shape")),
+                1000 * _whole(event.get("dur")),
             )
             runs.setdefault(spot, []).append(run)
     return Trace(order=tuple(order), runs=runs, strangers=strangers)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _typed_shapes(rows: object) -> tuple[TypedShape, ...]:
@@ -113,12 +127,13 @@ def _typed_shapes(rows: object) -> tuple[TypedShape, ...]:
     return tuple((kind, tuple(shape)) for row in listed for kind, shape in row.items())
 
 
-def _name_nodes(graph: GraphProto, place: tuple[tuple[int, int], ...]) -> None:
+def name_nodes(graph: GraphProto, place: tuple[tuple[int, int], ...]) -> None:
+    """Name the nodes of `graph`, which lies at `place`, and of its bodies by their positions."""
     for position, node in enumerate(graph.node):
         path = [f"{a}.{b}" for a, b in place]
         node.name = "regal:" + "/".join([*path, str(position)])
         for number, body in enumerate(bodies_of(node)):
-            _name_nodes(body, (*place, (position, number)))
+            name_nodes(body, (*place, (position, number)))
 
 
 def _spot(name: str) -> Spot | None:

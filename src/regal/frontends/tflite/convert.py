@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from regal.cost.work import op_flops
 from regal.errors import ModelError
 from regal.frontends.tflite.arena import ALIGNMENT, arena_bytes, elements_of
+from regal.frontends.tflite.attributes import attributes_of
 from regal.frontends.tflite.in_place import in_place_pairs
 from regal.frontends.tflite.offline import kept_aliases
 from regal.frontends.tflite.schema import CUSTOM
 from regal.frontends.tflite.scratch import scratch_bytes
 from regal.frontends.tflite.state import control_inputs_of, resource_states
 from regal.frontends.tflite.sub_buffers import sub_buffers_of
-from regal.frontends.tflite.work import flops_of
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
 from regal.units import packed_bytes, round_up
 
@@ -132,18 +133,19 @@ class _Converter:
     ) -> Op:
         inputs = [None if t == ABSENT else tensors[t] for t in op.inputs]
         outputs = [tensors[t] for t in op.outputs if t != ABSENT]
-        return Op(
+        converted = Op(
             name=name,
             kind=op.label,
             inputs=op.inputs,
             outputs=op.outputs,
             control_inputs=after,
             workspace_bytes=self._idle_body_bytes(op) + scratch_bytes(op.kind, inputs, outputs),
-            flops=flops_of(op.kind, inputs, outputs),
             in_place=in_place_pairs(op.kind, inputs, outputs),
             sub_buffers=parts,
             subgraphs=tuple(self.graph(b) for b in bodies_with_ops(self._file, op)),
+            attributes=attributes_of(op),
         )
+        return replace(converted, flops=op_flops(converted, tensors, "tflite"))
 
     def _idle_body_bytes(self, op: FileOperator) -> int:
         """Return what bodies without ops need: their values are copied in and out all the same."""

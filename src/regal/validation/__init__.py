@@ -1,0 +1,1 @@
+"""Do predictions rank plans as the real runtime does?"""
