@@ -9,6 +9,7 @@
 namespace regal {
 namespace {
 
+constexpr int32_t kLevels = 9;
 constexpr int32_t kMostRelabeled = 32;  // more devices than that keep their numbers
 
 class ScheduleModel {
@@ -33,7 +34,7 @@ class ScheduleModel {
   DeviceSearchResult run(const std::atomic<bool>& cancelled);
 
   size_t n_genes() const { return static_cast<size_t>(layout_.size); }
-  int32_t n_given() const { return (settings_.with_neutral ? 1 : 0) + n_seeds(); }
+  int32_t n_given() const { return n_neutral() + n_chromosomes() + n_seeds(); }
   void give(int32_t i, Genes& genes) const;
   Value evaluate(const Genes& genes, int worker);
   static bool is_better(const Value& a, const Value& b) { return a.score.is_better_than(b.score); }
@@ -44,6 +45,15 @@ class ScheduleModel {
  private:
   bool evaluate_seeds(const Deadline& deadline, int64_t most);
   void name_by_first_use(const Timeline& timeline, Value& value) const;
+  // The levels of Inherit decide so much that the plain heuristic is one of several.
+  int32_t n_neutral() const {
+    if (!settings_.with_neutral) return 0;
+    return settings_.decoder == DeviceDecoder::Inherit ? kLevels : 1;
+  }
+  int32_t n_chromosomes() const {
+    const auto genes = static_cast<int64_t>(settings_.chromosomes.size());
+    return genes == 0 ? 0 : static_cast<int32_t>(genes / layout_.size);
+  }
   int32_t n_seeds() const { return static_cast<int32_t>(settings_.seeds.count(*problem_.source)); }
   bool is_best(const Score& score) const {
     return best_.schedule.order.empty() || score.is_better_than(best_.score);
@@ -86,13 +96,22 @@ bool ScheduleModel::evaluate_seeds(const Deadline& deadline, int64_t most) {
 }
 
 void ScheduleModel::give(int32_t i, Genes& genes) const {
-  const int32_t seed = i - (settings_.with_neutral ? 1 : 0);
-  if (seed < 0) {
+  if (i < n_neutral()) {
     std::fill(genes.begin(), genes.end(), kNeutralKey);
+    if (n_neutral() > 1) {
+      genes[layout_.weight + kWaitWeight] = static_cast<uint32_t>(int64_t{UINT32_MAX} * i / (kLevels - 1));
+    }
     return;
   }
+  i -= n_neutral();
+  if (i < n_chromosomes()) {
+    const auto row = settings_.chromosomes.subspan(static_cast<size_t>(i * layout_.size), genes.size());
+    std::copy(row.begin(), row.end(), genes.begin());
+    return;
+  }
+  i -= n_chromosomes();
   const int32_t n = problem_.n_ops();
-  decoders_[0].encode(settings_.seeds.placement(seed, n), settings_.seeds.order(seed, n), genes);
+  decoders_[0].encode(settings_.seeds.placement(i, n), settings_.seeds.order(i, n), genes);
 }
 
 ScheduleModel::Value ScheduleModel::evaluate(const Genes& genes, int worker) {

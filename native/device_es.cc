@@ -1,6 +1,7 @@
 #include "device_es.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -15,6 +16,8 @@ namespace regal {
 namespace {
 
 constexpr int kMostThreads = 256;
+// Weights for the gene that says at which level Inherit leaves a device: shares 0, 1/8, ..., 1.
+constexpr std::array kLevels{0.0, -0.26, 0.26, -0.55, 0.55, -0.97, 0.97, -3.0, 3.0};
 
 struct Sample {
   std::vector<double> draw;  // in units of step * deviation
@@ -39,8 +42,8 @@ class FeatureSearch {
         mean_(settings.mean.begin(), settings.mean.end()),
         deviation_(settings.deviation.begin(), settings.deviation.end()),
         step_(settings.step) {
-    if (mean_.empty()) mean_.assign(keys_.n_weights(), 0.0);
-    if (deviation_.empty()) deviation_ = keys_.usual_deviation();
+    if (mean_.empty()) mean_.assign(FeatureKeys::n_weights(*problem.source), 0.0);
+    if (deviation_.empty()) deviation_ = FeatureKeys::usual_deviation(*problem.source);
     path_.assign(mean_.size(), 0.0);
     for (int i = 0; i < workers_.count(); ++i) {
       decoders_.emplace_back(problem, settings.objective, settings.decoder);
@@ -54,6 +57,7 @@ class FeatureSearch {
 
  private:
   void choose_rates();
+  bool evaluate_mean();
   bool evaluate(std::span<Sample> samples, bool is_drawn);
   void draw(Sample& sample) const;
   void weights_of(const Sample& sample, std::vector<double>& weights) const;
@@ -169,9 +173,25 @@ void FeatureSearch::adapt(std::vector<Sample>& samples) {
   step_ *= std::exp(path_rate_ / damping_ * (std::sqrt(square) / usual - 1));
 }
 
+// The mean; with Inherit also at other levels, of which the best becomes the mean.
+bool FeatureSearch::evaluate_mean() {
+  const bool has_levels = settings_.decoder == DeviceDecoder::Inherit;
+  const size_t level = mean_.size() - kGeneWeights + kWaitWeight;
+  const double unit = step_ * deviation_[level];
+  std::vector<Sample> first(has_levels && unit > 0 ? kLevels.size() : 1);
+  for (size_t i = 0; i < first.size(); ++i) {
+    first[i].draw.assign(mean_.size(), 0.0);
+    if (first.size() > 1) first[i].draw[level] = kLevels[i] / unit;
+  }
+  if (!evaluate(first, false)) return false;
+  const auto best = std::ranges::min_element(
+      first, [](const Sample& a, const Sample& b) { return a.is_better_than(b); });
+  mean_[level] += unit * best->draw[level];
+  return true;
+}
+
 DeviceEsResult FeatureSearch::run() {
-  std::vector<Sample> first(1);
-  bool goes_on = evaluate(first, false) && dimensions_ > 0;
+  bool goes_on = evaluate_mean() && dimensions_ > 0;
   std::vector<Sample> samples(population_);
   while (goes_on) {
     goes_on = evaluate(samples, true);

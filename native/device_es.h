@@ -32,7 +32,7 @@ struct DeviceEsResult {
 
 // Evolution strategy over the weights of FeatureKeys: cumulative step-size adaptation (Ostermeier,
 // Gawelczyk & Hansen 1994) with mirrored pairs of samples.
-// Evaluations: the mean, then generation by generation. The result is the same for every number of
+// Evaluations: the mean (with Inherit, at nine levels), then generation by generation. The result is the same for every number of
 // threads. At least one evaluation is done.
 DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettings& settings,
                              const std::atomic<bool>& cancelled);

@@ -22,15 +22,14 @@ bool has_weights(std::span<const double> weights) {
   return std::ranges::any_of(weights, [](double w) { return w != 0; });
 }
 
-FeatureTable grouped(const CompactDevices& problem, const FeatureTable& of_ops, int32_t n_features) {
+FeatureTable grouped(const CompactDevices& problem, const FeatureTable& of_ops) {
   const DeviceProblem& p = *problem.source;
   if (p.n_groups == p.n_ops) return {};
   FeatureTable table{p.n_groups, {}};
-  table.columns.reserve(static_cast<size_t>(n_features) * p.n_groups);
-  for (int32_t j = 0; j < n_features; ++j) {
+  for (size_t j = 0; j < feature_infos().size(); ++j) {
     for (int32_t g = 0; g < p.n_groups; ++g) {
       double sum = 0;
-      for (const int32_t v : p.members[g]) sum += of_ops.column(j)[v];
+      for (const int32_t v : p.members[g]) sum += of_ops.column(static_cast<int32_t>(j))[v];
       table.columns.push_back(static_cast<float>(sum / static_cast<double>(p.members[g].size())));
     }
   }
@@ -42,20 +41,19 @@ FeatureTable grouped(const CompactDevices& problem, const FeatureTable& of_ops, 
 FeatureKeys::FeatureKeys(const CompactDevices& problem, DeviceDecoder decoder)
     : problem_(&problem),
       layout_(*problem.source, decoder),
-      n_features_(static_cast<int32_t>(feature_infos().size())),
       of_ops_(device_features(problem)),
-      of_groups_(grouped(problem, of_ops_, n_features_)) {}
+      of_groups_(grouped(problem, of_ops_)) {}
 
-std::vector<double> FeatureKeys::usual_deviation() const {
-  std::vector<double> deviation(n_weights(), 1.0);
-  const auto set = [&](int32_t head, int32_t count, double value) {
-    std::fill_n(deviation.begin() + static_cast<int64_t>(head) * n_features_, count, value);
+std::vector<double> FeatureKeys::usual_deviation(const DeviceProblem& problem) {
+  std::vector<double> deviation(n_weights(problem), 1.0);
+  const auto set = [&](int64_t head, int64_t count, double value) {
+    std::fill_n(deviation.begin() + head * n_features(), count, value);
   };
-  const int32_t colocation = kAffinity + problem_->n_devices();
-  set(kAffinity, n_features_, 0.0);
-  set(colocation, n_features_, 2.0);
-  set(colocation + 1, 2 * n_features_, 0.0);
-  set(n_heads(), kGeneWeights, 2.0);
+  const int64_t colocation = kAffinity + problem.n_devices;
+  set(kAffinity, n_features(), 0.0);
+  set(colocation, n_features(), 2.0);
+  set(colocation + 1, 2 * n_features(), 0.0);
+  set(n_heads(problem), kGeneWeights, 2.0);
   return deviation;
 }
 
@@ -68,11 +66,11 @@ void FeatureKeys::fill_head(const FeatureTable& table, std::span<const double> w
   }
   constexpr int32_t kBlock = 256;  // its sums stay in the nearest cache
   std::array<float, kBlock> sums;
-  const float scale = 1 / std::sqrt(static_cast<float>(n_features_));
+  const float scale = 1 / std::sqrt(static_cast<float>(n_features()));
   for (int32_t begin = 0; begin < n; begin += kBlock) {
     const int32_t count = std::min(kBlock, n - begin);
     sums.fill(0);
-    for (int32_t j = 0; j < n_features_; ++j) {
+    for (int32_t j = 0; j < n_features(); ++j) {
       const float weight = static_cast<float>(weights[j]) * scale;
       if (weight == 0) continue;
       const float* values = table.column(j) + begin;
@@ -86,7 +84,7 @@ void FeatureKeys::fill(std::span<const double> weights, Genes& genes) const {
   const int32_t devices = problem_->n_devices();
   genes.resize(static_cast<size_t>(layout_.size));
   const auto head = [&](int32_t number) {
-    return weights.subspan(static_cast<size_t>(number) * n_features_, n_features_);
+    return weights.subspan(static_cast<size_t>(number * n_features()), n_features());
   };
   fill_head(of_ops_, head(kPriority), genes.data() + layout_.priority, 1);
   const FeatureTable& groups = of_groups_.n_ops > 0 ? of_groups_ : of_ops_;
@@ -107,7 +105,7 @@ void FeatureKeys::fill(std::span<const double> weights, Genes& genes) const {
       if (problem_->source->producer[t] >= 0) sent[t] = of_producer[problem_->source->producer[t]];
     }
   }
-  const auto bends = weights.subspan(static_cast<size_t>(n_heads()) * n_features_);
+  const auto bends = weights.subspan(static_cast<size_t>(n_heads(*problem_->source) * n_features()));
   for (int64_t i = layout_.weight; i < layout_.size; ++i) {
     genes[i] = key_of(static_cast<float>(bends[i - layout_.weight]));
   }

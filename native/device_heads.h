@@ -21,14 +21,15 @@ class FeatureKeys {
  public:
   FeatureKeys(const CompactDevices& problem, DeviceDecoder decoder);
 
-  int32_t n_features() const { return n_features_; }
-  int32_t n_heads() const { return 4 + problem_->n_devices(); }
-  int32_t n_weights() const { return n_heads() * n_features_ + kGeneWeights; }
-  int64_t n_genes() const { return layout_.size; }
+  static int64_t n_features() { return static_cast<int64_t>(feature_infos().size()); }
+  static int64_t n_heads(const DeviceProblem& problem) { return 4 + problem.n_devices; }
+  static int64_t n_weights(const DeviceProblem& problem) {
+    return n_heads(problem) * n_features() + kGeneWeights;
+  }
   // How far each weight is worth searching, relative to the others: 1; 2 for colocation and the
   // weight genes; 0 for the affinity to device 0, which the others are relative to, and for wait and
   // transfer, whose features tell too little. Within noise of other choices on the training graphs.
-  std::vector<double> usual_deviation() const;
+  static std::vector<double> usual_deviation(const DeviceProblem& problem);
 
   // Cost: O(heads with weights * features * ops). Many threads may call it.
   void fill(std::span<const double> weights, Genes& genes) const;
@@ -40,7 +41,6 @@ class FeatureKeys {
 
   const CompactDevices* problem_;
   GeneLayout layout_;
-  int32_t n_features_;
   FeatureTable of_ops_;
   FeatureTable of_groups_;  // empty where every op is a group of its own
 };
