@@ -55,6 +55,8 @@ void bind_problem_and_layout(nb::module_& module) {
            },
            "problem"_a, "reference"_a = nb::none(), nb::keep_alive<1, 2>(),
            "`reference`: a legal order that needs few bytes on one device; None: the best classic one.")
+      .def_prop_ro("problem", [](const CompactDevices& p) -> const DeviceProblem& { return *p.source; },
+                   nb::rv_policy::reference_internal)
       .def_prop_ro("n_ops", &CompactDevices::n_ops)
       .def_prop_ro("n_devices", &CompactDevices::n_devices)
       .def_prop_ro("reference", [](const CompactDevices& p) {
@@ -62,6 +64,7 @@ void bind_problem_and_layout(nb::module_& module) {
       }, nb::rv_policy::move)
       .def_prop_ro("order_problem", &CompactDevices::order_problem, nb::rv_policy::reference_internal,
                    "The same graph, all on one device.");
+  module.attr("GENE_WEIGHTS") = static_cast<int>(regal::kGeneWeights);
   nb::class_<GeneLayout>(module, "GeneLayout", "Where each head of a chromosome begins; see device_genes.h.")
       .def(nb::init<const DeviceProblem&, DeviceDecoder>(), "problem"_a, "decoder"_a)
       .def_ro("priority", &GeneLayout::priority)

@@ -15,7 +15,6 @@ using namespace nb::literals;
 using regal::CompactDevices;
 using regal::DeviceDecoder;
 using regal::DeviceSchedule;
-using regal::DeviceSearchResult;
 using regal::GeneLayout;
 using regal::Score;
 
@@ -97,17 +96,22 @@ void bind_brkga(nb::module_& module) {
         settings.stop = {evaluations, seconds, stop_value};
         settings.seeds = {starts, sequences};
         settings.chromosomes = {chromosomes.data(), chromosomes.size()};
-        auto [found, was_interrupted] = run_interruptible<DeviceSearchResult>(
+        auto [result, was_interrupted] = run_interruptible<regal::KeySearchResult>(
             cancel, [&](const std::atomic<bool>& cancelled) {
               return regal::run_device_brkga(problem, settings, cancelled);
             });
-        return std::make_tuple(std::move(found.schedule), found.score, found.evaluations, was_interrupted);
+        std::vector<regal::Genes> best;
+        if (!result.genes.empty()) best.push_back(std::move(result.genes));
+        return std::make_tuple(std::move(result.found.schedule), result.found.score,
+                               result.found.evaluations, was_interrupted,
+                               gene_array(best));
       },
       nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "population"_a, "elites"_a,
       "mutants"_a, "elite_bias"_a, "restart_after"_a, "with_neutral"_a, "relabels_devices"_a, "seed"_a,
       "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "placements"_a, "orders"_a,
       "chromosomes"_a, "alpha"_a = nb::none(), "beta"_a = nb::none(), "gene_bias"_a = nb::none(), "cancel"_a,
-      "Returns (schedule, score, evaluations, was interrupted); see device_brkga.h.");
+      "Returns (schedule, score, evaluations, was interrupted, its chromosome as a row if it has one); see\n"
+      "device_brkga.h.");
 }
 
 void bind_es(nb::module_& module) {
@@ -160,7 +164,7 @@ void bind_local(nb::module_& module) {
         settings.threads = threads;
         settings.stop = {evaluations, seconds, stop_value};
         settings.start = {start.data(), start.size()};
-        auto [result, was_interrupted] = run_interruptible<regal::DeviceLocalResult>(
+        auto [result, was_interrupted] = run_interruptible<regal::KeySearchResult>(
             cancel, [&](const std::atomic<bool>& cancelled) {
               return regal::run_device_local(problem, settings, cancelled);
             });

@@ -31,7 +31,7 @@ class ScheduleModel {
                   std::adjacent_find(classes.begin(), classes.end()) != classes.end();
   }
 
-  DeviceSearchResult run(const std::atomic<bool>& cancelled);
+  KeySearchResult run(const std::atomic<bool>& cancelled);
 
   size_t n_genes() const { return static_cast<size_t>(layout_.size); }
   int32_t n_given() const { return n_neutral() + n_chromosomes() + n_seeds(); }
@@ -64,16 +64,17 @@ class ScheduleModel {
   GeneLayout layout_;
   std::vector<ScheduleDecoder> decoders_;  // one per worker
   bool has_equals_;
-  DeviceSearchResult best_;
+  KeySearchResult result_;
+  DeviceSearchResult& best_ = result_.found;
 };
 
-DeviceSearchResult ScheduleModel::run(const std::atomic<bool>& cancelled) {
+KeySearchResult ScheduleModel::run(const std::atomic<bool>& cancelled) {
   const Deadline deadline(settings_.stop.seconds, cancelled);
   const int64_t most = std::max<int64_t>(settings_.stop.evaluations, 1);
-  if (!evaluate_seeds(deadline, most)) return best_;
+  if (!evaluate_seeds(deadline, most)) return std::move(result_);
   Genetic genetic(*this, settings_.genetic, deadline, best_.evaluations, most);
   best_.evaluations = genetic.run();
-  return best_;
+  return std::move(result_);
 }
 
 bool ScheduleModel::evaluate_seeds(const Deadline& deadline, int64_t most) {
@@ -88,6 +89,7 @@ bool ScheduleModel::evaluate_seeds(const Deadline& deadline, int64_t most) {
     if (is_best(score)) {
       best_.schedule = std::move(schedule);
       best_.score = score;
+      result_.genes.clear();
     }
     ++best_.evaluations;
     if (settings_.stop.is_reached(best_.score)) return false;
@@ -126,6 +128,7 @@ bool ScheduleModel::keep(const Genes& genes, const Value& value) {
   decoders_[0].decode(genes);
   best_.schedule = decoders_[0].schedule();
   best_.score = value.score;
+  result_.genes = genes;
   return true;
 }
 
@@ -164,8 +167,8 @@ void ScheduleModel::tidy(Genes& genes, const Value& value) const {
 
 }  // namespace
 
-DeviceSearchResult run_device_brkga(const CompactDevices& problem, const DeviceBrkgaSettings& settings,
-                                    const std::atomic<bool>& cancelled) {
+KeySearchResult run_device_brkga(const CompactDevices& problem, const DeviceBrkgaSettings& settings,
+                                 const std::atomic<bool>& cancelled) {
   return ScheduleModel(problem, settings).run(cancelled);
 }
 

@@ -23,7 +23,7 @@ struct DeviceBrkgaSettings {
 // Evaluations: the seeds as they are, then the first population (neutral keys, chromosomes,
 // seeds as keys, random ones), then the offspring, generation by generation.
 // The result is the same for every number of threads. At least one evaluation is done.
-DeviceSearchResult run_device_brkga(const CompactDevices& problem, const DeviceBrkgaSettings& settings,
-                                    const std::atomic<bool>& cancelled);
+KeySearchResult run_device_brkga(const CompactDevices& problem, const DeviceBrkgaSettings& settings,
+                                 const std::atomic<bool>& cancelled);
 
 }  // namespace regal

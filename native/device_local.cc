@@ -37,7 +37,7 @@ class LocalSearch {
     }
   }
 
-  DeviceLocalResult run();
+  KeySearchResult run();
 
  private:
   struct Change {
@@ -78,7 +78,7 @@ class LocalSearch {
   Score score_;                     // of the current schedule
   std::vector<int32_t> device_;     // per op, in it
   std::vector<int32_t> critical_;   // ops that it hinges on
-  DeviceLocalResult result_;
+  KeySearchResult result_;
 };
 
 // What moves need to know of the current schedule, which `decoder` decoded last.
@@ -215,7 +215,7 @@ bool LocalSearch::run_batch() {
   return found.evaluations < settings_.stop.evaluations && !settings_.stop.is_reached(found.score);
 }
 
-DeviceLocalResult LocalSearch::run() {
+KeySearchResult LocalSearch::run() {
   Worker& first = decoders_of_[0];
   score_ = first.decoder->decode(first.genes);
   result_.found = {first.decoder->schedule(), score_, 1};
@@ -230,7 +230,7 @@ DeviceLocalResult LocalSearch::run() {
 
 }  // namespace
 
-DeviceLocalResult run_device_local(const CompactDevices& problem, const DeviceLocalSettings& settings,
+KeySearchResult run_device_local(const CompactDevices& problem, const DeviceLocalSettings& settings,
                                    const std::atomic<bool>& cancelled) {
   return LocalSearch(problem, settings, cancelled).run();
 }

@@ -29,17 +29,12 @@ struct DeviceLocalSettings {
   std::span<const uint32_t> start;  // a chromosome of the decoder
 };
 
-struct DeviceLocalResult {
-  DeviceSearchResult found;
-  Genes genes;  // that decode to it
-};
-
 // Improves a schedule by moves: an op, its colocation group or a connected region goes to another
 // device, or earlier or later in the order. The decoder fits the rest of the schedule to it.
 // Annealing starts cold, then runs in cycles, each twice as long as the one before: its path does not
 // depend on when it is stopped. Evaluations: the start, then one per move tried.
 // The result is the same for every number of threads: they look ahead along the path of rejections.
-DeviceLocalResult run_device_local(const CompactDevices& problem, const DeviceLocalSettings& settings,
+KeySearchResult run_device_local(const CompactDevices& problem, const DeviceLocalSettings& settings,
                                    const std::atomic<bool>& cancelled);
 
 }  // namespace regal
