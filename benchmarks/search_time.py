@@ -27,7 +27,8 @@ from synthetic import FAMILIES, Sketch, random_wiring
 from corpus import BINDINGS, SUFFIXES
 from regal.errors import RegalError
 from regal.frontends import load
-from regal.pipeline import Options, search
+from regal.options import Options
+from regal.pipeline import search
 from regal.search.portfolio import default_evaluations, regal
 from regal.search.types import Budget
 

@@ -230,18 +230,16 @@ void add_greedy_memory(const DeviceTables& tables, Candidates& candidates) {
     const std::vector<int32_t>& order = candidates.order(kind);
     candidates.add_placement("greedy-memory/" + order_name + "/growth", {least_growth(tables, order), order});
     add_splits(tables, "greedy-memory/" + order_name, kind, {false, false, true}, candidates);
-    int64_t low = 0, high = 0;
-    MemoryLedger one(tables);
-    for (const int32_t v : order) {
-      low = std::max(low, one.effect_of(v, 0).added);
-      one.place(v, 0);
-    }
-    high = one.peak(0);
-    for (const double part : {0.0, 0.1, 0.2, 0.3, 0.45, 0.6}) {
+    const FollowBounds bounds = follow_bounds(tables, order);
+    const auto add = [&](const std::string& variant, double part, int64_t low, int64_t high) {
       const int64_t most = low + static_cast<int64_t>(part * static_cast<double>(high - low));
-      candidates.add_placement("greedy-memory/" + order_name + "/follow " + percent(part),
-                     {follow_inputs(tables, order, most), order});
+      candidates.add_placement("greedy-memory/" + order_name + variant + percent(part),
+                               {follow_inputs(tables, order, most), order});
+    };
+    for (const double part : {0.0, 0.1, 0.2, 0.3, 0.45, 0.6}) {
+      add("/follow ", part, bounds.low, bounds.high);
     }
+    for (const double part : {1.0, 1.04}) add("/squeeze ", part, 0, bounds.least);
   }
 }
 

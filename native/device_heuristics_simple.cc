@@ -22,11 +22,14 @@ std::vector<int64_t> bytes_of_groups(const DeviceTables& tables) {
   std::vector<int64_t> bytes(problem.n_groups, 0);
   for (int64_t g = 0; g < problem.n_groups; ++g) {
     for (const int32_t r : tables.group_residents[g]) bytes[g] += problem.resident_bytes[r];
-    if (!problem.capacity_counts_live) continue;
-    for (const int32_t v : problem.members[g]) {
-      for (const int32_t t : problem.writes[v]) {
-        if (problem.storage[t] >= 0) bytes[g] += problem.bytes[problem.storage[t]];
-      }
+  }
+  std::vector<uint8_t> is_counted(problem.n_storages, problem.capacity_counts_live ? 0 : 1);
+  for (const int32_t v : tables.topological) {
+    for (const int32_t t : problem.writes[v]) {
+      const int32_t s = problem.storage[t];
+      if (s < 0 || is_counted[s]) continue;
+      bytes[problem.group[v]] += problem.bytes[s];
+      is_counted[s] = 1;
     }
   }
   if (std::all_of(bytes.begin(), bytes.end(), [](int64_t size) { return size == 0; })) {
@@ -67,9 +70,9 @@ std::vector<int32_t> topological_fill(const DeviceTables& tables, std::span<cons
   const DeviceProblem& problem = tables.problem;
   const std::vector<int32_t> devices = all_devices(tables);
   const std::vector<int64_t> bytes = bytes_of_groups(tables);
-  const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0}, capped_sum);
   const int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-  const int64_t share = total / problem.n_devices + largest;
+  const int64_t share = capped_sum(total / problem.n_devices, largest);
   MemoryLedger ledger(tables);
   std::vector<int32_t> placement(problem.n_ops);
   size_t current = 0;
@@ -83,7 +86,7 @@ std::vector<int32_t> topological_fill(const DeviceTables& tables, std::span<cons
         ++current;
         used = 0;
       }
-      used += bytes[group];
+      used = capped_sum(used, bytes[group]);
     }
     placement[v] = ledger.fitting_device(v, devices, current);
     ledger.place(v, placement[v]);
@@ -154,6 +157,33 @@ std::vector<int32_t> follow_inputs(const DeviceTables& tables, std::span<const i
     const bool is_within = effect.peak <= most_bytes;
     return std::array<int64_t, 3>{is_within ? 0 : effect.peak, effect.added, effect.live};
   });
+}
+
+FollowBounds follow_bounds(const DeviceTables& tables, std::span<const int32_t> order) {
+  constexpr int kProbes = 8;
+  FollowBounds bounds{0, 0, 0};
+  MemoryLedger one(tables);
+  for (const int32_t v : order) {
+    bounds.low = std::max(bounds.low, one.effect_of(v, 0).added);
+    one.place(v, 0);
+  }
+  bounds.high = one.peak(0);
+  bounds.least = bounds.high;
+  int64_t low = bounds.low;
+  for (int probe = 0; probe < kProbes && low < bounds.least; ++probe) {
+    const int64_t most = low + (bounds.least - low) / 2;
+    const std::vector<int32_t> placement = follow_inputs(tables, order, most);
+    MemoryLedger ledger(tables);
+    int64_t peak = 0;
+    for (const int32_t v : order) ledger.place(v, placement[v]);
+    for (int32_t d = 0; d < tables.n_devices(); ++d) peak = std::max(peak, ledger.peak(d));
+    if (peak <= most) {
+      bounds.least = most;
+    } else {
+      low = most + 1;
+    }
+  }
+  return bounds;
 }
 
 }  // namespace regal

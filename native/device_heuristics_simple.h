@@ -34,4 +34,13 @@ std::vector<int32_t> least_growth(const DeviceTables& tables, std::span<const in
 std::vector<int32_t> follow_inputs(const DeviceTables& tables, std::span<const int32_t> order,
                                    int64_t most_bytes);
 
+// Bounds for follow_inputs: no op takes less than `low`, one device takes `high`, and `least` is
+// the lowest bound found by bisection that follow_inputs keeps, as far as the ledger sees.
+struct FollowBounds {
+  int64_t low;
+  int64_t high;
+  int64_t least;
+};
+FollowBounds follow_bounds(const DeviceTables& tables, std::span<const int32_t> order);
+
 }  // namespace regal

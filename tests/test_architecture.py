@@ -17,6 +17,7 @@ ORDER = [
     {"profiling"},
     {"result"},
     {"schedule_result"},
+    {"options"},
     {"scheduling"},
     {"pipeline", "report"},
     {"inspection", "comparison", "schedule_comparison", "validation"},

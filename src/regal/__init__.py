@@ -80,8 +80,9 @@ def optimize(
         BackendError: the runtime cannot take the plan.
     """
     from regal import pipeline
+    from regal.options import Options
 
-    options = pipeline.Options(
+    options = Options(
         method=method,
         evaluations=evaluations,
         seconds=seconds,
@@ -144,10 +145,11 @@ def schedule(
         BackendError: the runtime cannot take the plan.
     """
     from regal import pipeline
+    from regal.options import Options
     from regal.schedule_result import ScheduleResult
     from regal.search.devices.objectives import Weights
 
-    options = pipeline.Options(
+    options = Options(
         objective=objective,
         weights=Weights(time=time_weight, memory=memory_weight),
         devices=devices,

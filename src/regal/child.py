@@ -40,14 +40,12 @@ def run_module(
         stdin: what it can read.
         preload: a shared library to load before all others.
     """
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    environment = child_environment()
     if preload is not None:
         environment["LD_PRELOAD"] = str(preload)
     try:
         done = subprocess.run(
-            # -P: no module from the folder that the user happens to be in.
-            [sys.executable, "-P", "-m", module, *arguments],
+            module_command(module, arguments),
             env=environment,
             input=stdin.encode(),
             capture_output=True,
@@ -60,11 +58,25 @@ def run_module(
             stdout=_text(expired.stdout),
             stderr=_text(expired.stderr),
         )
-    end = _end_of(done.returncode)
+    end = end_of(done.returncode)
     return ChildRun(end=end, stdout=_text(done.stdout), stderr=_text(done.stderr))
 
 
-def _end_of(status: int) -> str:
+def module_command(module: str, arguments: Sequence[str] = ()) -> list[str]:
+    """Return the command line that runs `module` in a child."""
+    # -P: no module from the folder that the user happens to be in.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment in which a child finds the modules that this process finds."""
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    return environment
+
+
+def end_of(status: int) -> str:
+    """Return in words how a child ended, or "" if it ended well."""
     if status >= 0:
         return f"ended with status {status}" if status else ""
     known = {int(number): number.name for number in signal.Signals}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from regal.graph.types import LoadedModel
+    from regal.options import Options
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 50_000  # of each method, where the caller sets no limit
@@ -34,9 +35,7 @@ class Row:
     failure: str = ""
 
 
-def compare_methods(
-    model: LoadedModel, names: Sequence[str] | None, options: pipeline.Options
-) -> list[Row]:
+def compare_methods(model: LoadedModel, names: Sequence[str] | None, options: Options) -> list[Row]:
     """Return one row per method, least peak first; a method that fails is a row, too.
 
     Raises:
@@ -64,7 +63,7 @@ def _runtime_row(model: LoadedModel) -> Row:
     )
 
 
-def _method_row(model: LoadedModel, name: str, options: pipeline.Options) -> Row:
+def _method_row(model: LoadedModel, name: str, options: Options) -> Row:
     started = time.perf_counter()
     try:
         plan = pipeline.search(model, replace(options, method=name))
@@ -82,7 +81,7 @@ def _method_row(model: LoadedModel, name: str, options: pipeline.Options) -> Row
 
 
 def comparison_to_dict(
-    path: str, model: LoadedModel, rows: Sequence[Row], options: pipeline.Options
+    path: str, model: LoadedModel, rows: Sequence[Row], options: Options
 ) -> dict[str, Any]:
     """Return the JSON object of a comparison."""
     return {

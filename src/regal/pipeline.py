@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,12 +15,13 @@ from regal.frontends import load, require_ending
 from regal.graph.file import model_hash
 from regal.graph.restrict import restricted
 from regal.onnxruntime import optimized_bytes
+from regal.options import Options
 from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
 from regal.schedule_result import ScheduleResult
 from regal.scheduling import costs_of, optimize_schedule, system_for
-from regal.search.devices.objectives import Weights, require_objective
+from regal.search.devices.objectives import require_objective
 from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.packing import before_plan
@@ -28,8 +29,6 @@ from regal.search.planner import Search, plan_model
 from regal.units import require_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from regal.backends import Backend
     from regal.backends.types import AppliedModel, Verification
     from regal.devices.types import System
@@ -39,29 +38,6 @@ if TYPE_CHECKING:
 ONE_DEVICE_TIME = (
     "on one device no decision of this version changes the running time: memory is what is lowered"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to optimize; the command line has one option per field."""
-
-    objective: str = "memory"  # "time", "balanced"
-    weights: Weights = field(default_factory=Weights)  # of "balanced"
-    devices: str | None = None  # a number, a preset, a .toml file; None: those of the file, or one
-    profiles: tuple[Path, ...] = ()  # measured op times that override the roofline
-    method: str = "regal"
-    evaluations: int | None = None
-    seconds: float | None = None
-    seed: int = 0
-    threads: int = 1
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    dims: Mapping[str, int] = field(default_factory=dict)
-    capacity: int | None = None
-    ort_level: str = "none"  # "basic", "extended": ONNX Runtime optimizes the model first
-    in_place: bool = True  # may ops write over an input that dies?
-    sub_buffers: bool = True  # may parts of concatenations and slices lie inside the whole?
-    verify: bool = True
-    force: bool = False
 
 
 def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:

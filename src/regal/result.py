@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regal.cost.types import FORBIDDEN
@@ -12,7 +12,7 @@ from regal.graph.memory import parameter_bytes, state_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from regal.backends.types import Verification
+    from regal.backends.types import RuntimeCheck, Verification
     from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
@@ -159,6 +159,7 @@ def verification_to_dict(verification: Verification | None) -> dict[str, Any] | 
             "after": dict(check.after),
             "invocations": check.invocations,
             "detail": check.detail,
+            **_honored(check),
         }
         for check in verification.checks
     ]
@@ -170,3 +171,16 @@ def verification_to_dict(verification: Verification | None) -> dict[str, Any] | 
     if verification.skipped:
         document["skipped"] = verification.skipped
     return document
+
+
+def _honored(check: RuntimeCheck) -> dict[str, Any]:
+    """Return what is known of a run on several devices; nothing of a run on one."""
+    if check.run_after is None and check.placement_honored is None:
+        return {}
+    runs = {"run_before": check.run_before, "run_after": check.run_after}
+    return {
+        "placement_honored": check.placement_honored,
+        "order_honored": check.order_honored,
+        "tolerance": check.tolerance,
+        **{key: None if run is None else asdict(run) for key, run in runs.items()},
+    }

@@ -12,10 +12,10 @@ from regal.backends import backend_of, schedule_backend_of
 from regal.cost.profile import Profiles, read_profile
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import system_named
-from regal.devices.types import copies_of
+from regal.devices.types import copies_of, with_memory
 from regal.files import write_all
 from regal.plan.schedule_check import require_valid_model_schedule
-from regal.schedule_result import ScheduleResult, peak_bytes, time_ns
+from regal.schedule_result import ScheduleResult, overflow_bytes, peak_bytes, time_ns
 from regal.search.devices.methods import device_method_named, keeps_before
 from regal.search.devices.planner import DeviceSearch, before_schedule, plan_schedules
 from regal.search.meter import Meter
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
-    from regal.pipeline import Options
+    from regal.options import Options
     from regal.plan.schedule import ModelSchedule
 
 
@@ -36,6 +36,8 @@ def optimize_schedule(
     path: Path, model: LoadedModel, system: System, out: Path | None, options: Options
 ) -> ScheduleResult:
     """Return a checked schedule; with `out`, the applied and verified model too."""
+    if options.capacity is not None:
+        system = with_memory(system, options.capacity)
     costs = costs_of(model, system, options.profiles)
     before = schedule_before(model, system, costs)
     started = time.perf_counter()
@@ -106,6 +108,7 @@ def search_schedule(
         seed=options.seed,
         threads=options.threads,
         in_place=options.in_place,
+        sub_buffers=options.sub_buffers,
         keeps_today=keeps_before(options.method),
     )
     return plan_schedules(model, system, costs, search, before)
@@ -157,8 +160,8 @@ def _notes(result: ScheduleResult) -> tuple[str, ...]:
     guessed = result.costs[0].coverage.get("bytes", 0)
     if guessed:
         notes.append(f"{guessed} ops of {len(result.model.graph.ops)} are priced by bytes alone")
-    if time_ns(result.plan) >= time_ns(result.before) and peak_bytes(result.plan) >= peak_bytes(
-        result.before
-    ):
+    is_as_good = overflow_bytes(result.before) <= overflow_bytes(result.plan)
+    is_as_fast = time_ns(result.before) <= time_ns(result.plan)
+    if is_as_good and is_as_fast and peak_bytes(result.before) <= peak_bytes(result.plan):
         notes.append("nothing is gained: everything on the first device is as good")
     return tuple(notes)

@@ -10,7 +10,8 @@ import pytest
 from regal.backends.tflite import apply, verify
 from regal.backends.tflite.offsets import arena_offsets, placed_subgraphs
 from regal.frontends.tflite import load, source_of
-from regal.pipeline import Options, search
+from regal.options import Options
+from regal.pipeline import search
 from tests.frontends.tflite_models import floats, mul
 from tests.frontends.tflite_writer import G, M, O, T, write_tflite
 

@@ -199,8 +199,8 @@ def test_a_capacity_that_no_plan_meets_ends_with_1_and_says_why(
         (["optimize", "x.json", "--evaluations", "0"], "argument --evaluations: '0' is not"),
         (["optimize", "x.json", "--shape", "a"], "argument --shape: 'a' is not NAME=DIMS"),
         (["optimize", "x.json", "--dim", "a=b"], "argument --dim: 'a=b' is not NAME=N"),
-        (["optimize", "x.json", "--devices", "2"], "--devices 2: this version plans for one"),
-        (["optimize", "x.json", "--objective", "time"], "--objective time: on one device"),
+        (["optimize", "x.json", "--weights", "time=x"], "argument --weights: 'time=x': 'x' is not"),
+        (["optimize", "x.json", "--objective", "speed"], "argument --objective: invalid choice"),
         (["allocate", "none.csv"], "file 'none.csv' does not exist"),
     ],
 )

@@ -62,6 +62,16 @@ def test_an_op_with_devices_of_its_own_runs_only_there() -> None:
     assert times(graph) == (FORBIDDEN, 10 + 221)
 
 
+def test_an_op_that_needs_a_cpu_runs_on_the_host_of_a_device_where_no_cpu_is_listed() -> None:
+    graph = single("tensorflow", "StringJoin", [(4,)], [(4,)], devices=("cpu",))
+    gpus = system_named("gpu-pcie-2")
+    assert times(graph, gpus) == (3800 + 1, 3800 + 1)
+    mixed = replace(gpus, devices=(gpus.devices[0], replace(CPU, name="host")))
+    assert times(graph, mixed) == (FORBIDDEN, 100 + 32)
+    elsewhere = single("tensorflow", "Add", [(4,)], [(4,)], devices=("tpu",))
+    assert times(elsewhere, gpus) == (FORBIDDEN, FORBIDDEN)
+
+
 def test_views_take_the_launch_and_constants_a_nanosecond() -> None:
     assert times(single("tflite", "RESHAPE", [(1000,)], [(10, 100)]))[0] == 100
     assert times(single("onnx", "Constant", [], [(1000,)]))[0] == 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from regal import pipeline
 from regal.onnxruntime import session
+from regal.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +38,7 @@ def optimized(path: Path, *, runs: int = 3) -> Result:
     import onnxruntime
 
     out = path.with_name("optimized.onnx")
-    result = pipeline.optimize(path, out, pipeline.Options(evaluations=500, verify=False))
+    result = pipeline.optimize(path, out, Options(evaluations=500, verify=False))
     # With its optimizations ONNX Runtime 1.32 still fails on one of these models (#32413).
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -10,6 +10,7 @@ import pytest
 from regal import pipeline
 from regal.backends.onnx import verify
 from regal.frontends import load
+from regal.options import Options
 from tests.corpus import corpus_file
 from tests.faults.clobber import require_no_clobber
 from tests.faults.onnx_runs import optimized, write_model
@@ -236,7 +237,7 @@ def test_nothing_is_folded_or_removed(tmp_path: Path) -> None:
 def test_the_runtime_agrees_in_a_child_process(tmp_path: Path) -> None:
     path = write_model(MODELS["executorch-21490"], tmp_path)
     out = tmp_path / "out.onnx"
-    pipeline.optimize(path, out, pipeline.Options(verify=False))
+    pipeline.optimize(path, out, Options(verify=False))
     verdict = verify(path, out, seed=0, invocations=5, shapes={}, dims={})
     assert verdict.outputs_equal
 

@@ -11,6 +11,7 @@ from regal import pipeline
 from regal.frontends import load
 from regal.frontends.tflite.model import parse_tflite
 from regal.frontends.tflite.offline import offline_offsets
+from regal.options import Options
 from tests.corpus import corpus_file
 from tests.faults.clobber import require_no_clobber
 from tests.frontends.tflite_models import add, branches, counter, mul, two_outputs
@@ -34,7 +35,7 @@ def optimized(model: M, folder: Path) -> Result:
     """Write, optimize and verify a model; every plan is judged."""
     path, out = folder / "model.tflite", folder / "out.tflite"
     path.write_bytes(write_tflite(model))
-    result = pipeline.optimize(path, out, pipeline.Options(evaluations=500))
+    result = pipeline.optimize(path, out, Options(evaluations=500))
     assert result.verification is not None
     assert result.verification.outputs_equal, result.verification
     for graph, plan in zip(result.model.entries, result.plan.plans, strict=True):

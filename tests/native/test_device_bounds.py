@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -150,3 +150,40 @@ def test_devices_share_at_best_what_one_must_hold() -> None:
     apart = replace(shared, reads=((2, 0), (3, 1)))
     assert device_peak_bound(apart.native()) == 9
     assert np.all(one_device_relaxation(apart.native()).n_ops == 4)
+
+
+def test_a_chain_keeps_neighbors_of_one_group_on_one_device() -> None:
+    # a and b would each like another device, but share one: 1 + 10, then c takes 5.
+    chain = alone(
+        [[1, 10], [10, 1], [5, 5]],
+        groups=(0, 0, -1),
+        reads=((1, 0), (2, 1)),
+        producers=(0, 1),
+        storages=(-1, -1),
+        transfers=((1, 1),),
+    )
+    assert device_time_bound(chain.native()) == 16
+    assert device_time_bound(replace(chain, groups=(-1, -1, -1)).native()) == 1 + 1 + 1 + 5
+
+
+def test_a_storage_that_is_dead_between_two_tensors_does_not_count_in_between() -> None:
+    # Three storages of 8 bytes are made and read before m, and made and read again after it, on
+    # another device. One device would hold all three during m, two need not hold any.
+    a, b, m, c, d = [0, 1, 2], [3, 4, 5], 6, [7, 8, 9], [10, 11, 12]
+    ops = [a[0], b[0], a[1], b[1], a[2], b[2], m, c[0], d[0], c[1], d[1], c[2], d[2]]
+    problem = alone(
+        [[1, 1]] * 13,
+        reads=tuple((b[i], i) for i in range(3)) + tuple((d[i], 3 + i) for i in range(3)),
+        producers=(*a, *c),
+        storages=(0, 1, 2, 0, 1, 2),
+        bytes=(8, 8, 8),
+        controls=tuple(pairwise(ops)),
+        transfers=((1,) * 6,),
+    )
+    native = problem.native()
+    on_1 = {*c, *d}
+    schedule = complete_schedule(native, ints([int(v in on_1) for v in range(13)]), ints(ops))
+    figures = simulate_devices(native, schedule)
+    assert figures is not None
+    assert figures.peak.tolist() == [8, 8]
+    assert device_peak_bound(native) == 8

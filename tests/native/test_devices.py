@@ -249,6 +249,49 @@ def test_the_checker_finds_every_wrong_in_place_row() -> None:
     assert seen == {ScheduleFault.NONE, ScheduleFault.IN_PLACE_NOT_LAST}
 
 
+def test_a_home_must_be_where_something_reads_the_input() -> None:
+    found = 0
+    for seed in range(CASES):
+        problem, native, schedule, _ = good_schedule(seed)
+        for tensor, home in enumerate(schedule.home):
+            on = {schedule.placement[v] for v in problem.readers(tensor)}
+            for device in set(range(problem.n_devices)) - (on or {0}):
+                if home >= 0:
+                    homes = [*schedule.home[:tensor], device, *schedule.home[tensor + 1 :]]
+                    sends = slow_sends(problem, schedule.placement, schedule.order, homes)
+                    moved = replace(schedule, home=homes, sends=sends)
+                    verdict, _ = check_schedule(native, native_of(moved), table([], 3))
+                    assert verdict.fault is ScheduleFault.BAD_HOME, seed
+                    assert (verdict.first, verdict.second) == (tensor, device)
+                    found += 1
+    assert found > 100
+
+
+def test_an_op_writes_only_one_output_over_an_input_and_over_an_output_only_one_input() -> None:
+    # Both inputs of b and both outputs have 7 bytes.
+    problem = pair_of_devices(
+        reads=((1, 0), (1, 1)),
+        producers=(-1, 0, 1, 1),
+        storages=(0, 1, 2, 3),
+        outputs=frozenset({2, 3}),
+        bytes=(7, 7, 7, 7),
+        in_place=((1, 0, 2), (1, 0, 3), (1, 1, 2), (1, 1, 3)),
+        transfers=((1, 1, 1, 1),),
+    )
+    native = problem.native()
+    schedule = complete_schedule(native, ints([0, 0]), ints([0, 1]))
+    for rows, fault in (
+        ([(1, 0, 2), (1, 1, 3)], ScheduleFault.NONE),
+        ([(1, 0, 2), (1, 0, 3)], ScheduleFault.IN_PLACE_TWICE),
+        ([(1, 0, 2), (1, 1, 2)], ScheduleFault.IN_PLACE_TWICE),
+    ):
+        verdict, _ = check_schedule(native, schedule, table(rows, 3))
+        assert verdict.fault is fault, rows
+    figures = simulate_devices(native, schedule)
+    assert figures is not None
+    assert figures.in_place.tolist() == [1, 0, 2, 1, 1, 3]
+
+
 def test_schedules_that_do_not_fit_are_refused_before_they_are_run() -> None:
     native = pair_of_devices().native()
     placement, order, sends, home = [0, 1], [0, 1], [(1, 0, 1)], [0, -1, -1]

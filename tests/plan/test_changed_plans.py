@@ -12,7 +12,8 @@ import pytest
 from regal.errors import PlanError
 from regal.graph.builder import GraphBuilder
 from regal.graph.types import Graph, LoadedModel
-from regal.pipeline import Options, plan_before, search
+from regal.options import Options
+from regal.pipeline import plan_before, search
 from regal.plan.check import require_valid_model_plan
 from regal.plan.file import plan_from_json, plan_to_json
 from tests.oracles.painting import damage_of

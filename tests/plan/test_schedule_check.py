@@ -7,7 +7,7 @@ import pytest
 
 from regal.cost.types import GraphCost
 from regal.devices.types import System
-from regal.errors import ModelError, PlanError
+from regal.errors import ModelError, PlanError, UsageError
 from regal.graph.builder import GraphBuilder
 from regal.graph.types import Graph, LoadedModel, Role
 from regal.plan.schedule import Copy, Figures, ModelSchedule, Schedule, SchedulePlan, Transfer
@@ -458,3 +458,13 @@ def test_links_of_equal_numbers_share_a_class_and_a_tensor_may_name_its_own_time
     assert problem.native.device_class.tolist() == [0, 0, 0]
     assert problem.tensors == (X, A, B, C, D, Y)
     assert problem.transfers.tolist() == [[10, 18, 18, 10, 7, 10]]
+
+
+def test_more_devices_or_longer_times_than_the_kernel_takes_are_refused() -> None:
+    graph = two_branches()
+    with pytest.raises(UsageError, match="system '257 devices' has 257 devices; 256 at most"):
+        schedule_problem(graph, system_of(257), cost_of(graph, system_of(257)))
+    with pytest.raises(ModelError, match=r"times or sizes add up to more than 2\^61"):
+        schedule_problem(graph, SYSTEM, cost_of(graph, SYSTEM, 1 << 60))
+    with pytest.raises(UsageError, match="give a speed above 0 and a latency of 0 or more"):
+        schedule_problem(graph, system_of(2, gigabytes_per_s=0.0), COST)

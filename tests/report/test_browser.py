@@ -217,6 +217,20 @@ def test_a_plan_of_steps_and_a_graph_without_ops_have_pages(
     shown(browser, tmp_path, story_of_plans(graph, plan, plan))
 
 
+def test_each_entry_of_a_model_has_charts_of_its_own(browser: Browser, tmp_path: Path) -> None:
+    stories = [two_device_story("one_"), two_device_story("two_")]
+    path = tmp_path / "entries.html"
+    path.write_text(report_html(result_of(stories[0]), stories), encoding="utf-8")
+    page = opened(browser, path)
+    titles = page.evaluate("[...document.querySelectorAll('.entry')].map(e => e.textContent)")
+    assert ["one_diamond" in titles[0], "two_diamond" in titles[1]] == [True, True]
+    charts = "document.querySelectorAll('[data-story=\"1\"] .chart.alive').length"
+    assert page.evaluate(charts) == page.evaluate(charts.replace("1", "0")) > 0
+    focus(page, '[data-story="1"] [data-chart=memory]')
+    page.press("p")
+    assert "runs two_c" in spoken(page)
+
+
 def test_paper_is_white_and_the_button_changes_the_theme(browser: Browser, tmp_path: Path) -> None:
     page = shown(browser, tmp_path, two_device_story())
     color = "getComputedStyle(document.body).backgroundColor"

@@ -11,13 +11,22 @@ from typing import Any
 import pytest
 
 from regal.errors import PlanError
+from regal.report.build import story_of_schedules
 from regal.report.html import data_block, element, escaped
 from regal.report.page import SCRIPTS, report_html
 from regal.report.story import Story
 from regal.report.summary import FORMS, lookup
 from regal.report.svg import MOST_COLUMNS, memory_picture
 from tests.report.large import large_story
-from tests.report.stories import HOSTILE, random_story, result_of, step_story, two_device_story
+from tests.report.schedules import schedule_plan, system_of
+from tests.report.stories import (
+    HOSTILE,
+    diamond,
+    random_story,
+    result_of,
+    step_story,
+    two_device_story,
+)
 
 
 class Markup(HTMLParser):
@@ -216,19 +225,42 @@ def test_a_proven_optimum_and_a_capacity_are_badges() -> None:
     capacity = {"bytes": 10, "fits": False, "overflow_bytes": 2048}
     texts = [t for _, t in Markup(page_of(story, optimal=optimal, capacity=capacity)).texts]
     assert "peak memory proven optimal" in texts
-    assert "arena proven optimal" not in texts
+    assert "packing proven optimal" not in texts
     assert "2.00 KiB too much" in texts
+
+
+def test_a_device_that_holds_nothing_is_named_and_not_drawn() -> None:
+    graph, system = diamond(), system_of(3)
+    plan = schedule_plan(graph, system, [0, 2, 0, 0])
+    page = page_of(story_of_schedules(graph, system, plan, plan))
+    assert "Never hold anything: gpu1." in page
+    drawn = [a["data-device"] for _, a in Markup(page).tags if a.get("data-chart") == "memory"]
+    assert drawn == ["0", "2"]
+
+
+def test_on_one_device_the_running_time_is_no_achievement() -> None:
+    optimal = {"order": False, "arena": False, "time": True}
+    for story, is_shown in ((step_story(), False), (two_device_story(), True)):
+        page = page_of(story, optimal=optimal)
+        assert ("Running time" in page) == is_shown
+        assert ("running time proven optimal" in page) == is_shown
 
 
 def test_several_devices_say_whether_they_fit_and_where_times_come_from() -> None:
     document = result_of(two_device_story())
     document["after"]["overflow_bytes"] = 1536
+    document["before"]["overflow_bytes"] = 2048
     document |= {"fits": False, "cost_sources": {"file": 1, "roofline": 3}}
     document["optimal"]["time"] = True
     rows = [{"method": "a", "relative": 1.0}, {"method": "b", "relative": 1.255}]
     page = report_html(document, [two_device_story()], {"methods": rows})
     texts = [text for _, text in Markup(page).texts]
-    for text in ("1.50 KiB too much", "file (1), roofline (3)", "running time proven optimal"):
+    for text in (
+        "1.50 KiB too much",
+        "without a plan 2.00 KiB too much",
+        "file (1), roofline (3)",
+        "running time proven optimal",
+    ):
         assert text in texts
     assert texts.index("0.0 %") < texts.index("+25.5 %")
 

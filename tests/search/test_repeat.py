@@ -7,7 +7,8 @@ import random
 import pytest
 
 from regal.graph.types import Graph, LoadedModel
-from regal.pipeline import Options, search
+from regal.options import Options
+from regal.pipeline import search
 from regal.plan.file import plan_to_json
 from regal.plan.problem import order_problem
 from regal.search.exact import solve_exact

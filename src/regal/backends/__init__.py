@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 BACKENDS = {
     "tflite": "regal.backends.tflite",
     "onnx": "regal.backends.onnx",
+    "tensorflow": "regal.backends.tensorflow",
     "graph": "regal.backends.graph",
 }
 

@@ -20,6 +20,7 @@ from regal.frontends import load, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
 from regal.inspection import inspect_graph, inspection_to_dict
+from regal.options import Options
 from regal.plan.check import require_valid_model_plan
 from regal.plan.file import plan_from_json, plan_to_json
 from regal.plan.schedule import ModelSchedule
@@ -259,8 +260,8 @@ def _c_header(result: Result | ScheduleResult) -> str:
     return c_header(result.model, result.plan)
 
 
-def _options(arguments: argparse.Namespace) -> pipeline.Options:
-    return pipeline.Options(
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
         objective=arguments.objective,
         weights=arguments.weights,
         devices=arguments.devices,

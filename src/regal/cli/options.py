@@ -40,7 +40,7 @@ def add_model(command: Parser) -> None:
         type=Path,
         metavar="MODEL",
         help="TensorFlow, .onnx, .tflite, graph .json or task-graph file",
-    )
+    )  # fmt: skip
     command.add_argument(
         "--shape", action="append", default=[], type=checked(parse_shape), metavar="NAME=DIMS",
         help="bind the shape of an input, for example input=1,3,224,224",

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from regal.result import Result
     from regal.search.allocation_csv import AllocateRun
 
+UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 MOST_LIVE_LINES = 12
 LARGEST_SCALAR_BYTES = 16
+ANY_PLAN = "(predicted); the same for every plan on one device"
 UNPACKED = " (ONNX Runtime takes every buffer from the heap instead)"
 
 
@@ -45,6 +47,11 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
         f" {len(result.model.graph.ops)} ops)",
         f"peak memory   {changed_bytes(result.before.peak_bytes, result.peak_bytes)}; {bound}",
         f"arena         {changed_bytes(result.before.arena_bytes, result.arena_bytes)}; {packed}",
+        *(
+            []
+            if result.time_ns is None
+            else [f"running time  {time_text(result.time_ns)} {ANY_PLAN}"]
+        ),
         f"search        {result.plan.method}, {result.plan.evaluations:,} evaluations,"
         f" {result.seconds:.2f} s",
     ]
@@ -84,7 +91,7 @@ def _check_line(check: RuntimeCheck) -> str:
         for name, value in check.after.items()
         if name in check.before
     )
-    parts = (f"{check.runtime}: {verdict}", check.detail, numbers)
+    parts = (f"{check.runtime}: {verdict}", *_honored(check), check.detail, numbers)
     return f"verified      {'; '.join(part for part in parts if part)}"
 
 
@@ -173,6 +180,14 @@ def facts_text(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def time_text(ns: int) -> str:
+    """Return a time with four digits and its unit."""
+    for size, unit in UNITS:
+        if ns >= size:
+            return f"{ns / size:.4g} {unit}"
+    return f"{ns} ns"
+
+
 def changed_bytes(before: int, after: int) -> str:
     """Return "before -> after" with the change in percent."""
     percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
@@ -187,3 +202,11 @@ def _type(tensor: LiveTensor) -> str:
 
 def _spoken(name: str) -> str:
     return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _honored(check: RuntimeCheck) -> list[str]:
+    """Return whether the runtime kept to placement and order, where that was observed."""
+    observed = {"placement": check.placement_honored, "order": check.order_honored}
+    kept = [name for name, honored in observed.items() if honored]
+    left = [f"{name} NOT honored" for name, honored in observed.items() if honored is False]
+    return [*([f"{' and '.join(kept)} honored"] if kept else []), *left]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regal.cli.output import changed_bytes, verification_text
+from regal.cli.output import changed_bytes, time_text, verification_text
 from regal.schedule_result import (
     arena_bytes,
     overflow_bytes,
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from regal.schedule_comparison import ScheduleRow
     from regal.schedule_result import ScheduleResult
-
-UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
 
 def schedule_result_text(result: ScheduleResult, also_written: Sequence[Path] = ()) -> str:
@@ -77,14 +75,6 @@ def schedule_comparison_text(rows: Sequence[ScheduleRow]) -> str:
     memory_bound = max((row.peak_bound for row in rows), default=0)
     lines.append(f"proven bounds: time {time_text(time_bound)}, peak {memory_bound:,} B")
     return "\n".join(lines)
-
-
-def time_text(ns: int) -> str:
-    """Return a time with four digits and its unit."""
-    for size, unit in UNITS:
-        if ns >= size:
-            return f"{ns / size:.4g} {unit}"
-    return f"{ns} ns"
 
 
 def _device_lines(result: ScheduleResult) -> list[str]:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph, Op, Tensor
 
 # Attributes that name things or repeat the dtypes; those that begin with "_" are annotations.
-NAMING = frozenset({"T", "container", "dtype", "shape", "shared_name", "trip_count"})
+NAMING = frozenset(
+    {"T", "container", "device", "dtype", "nodes", "shape", "shared_name", "trip_count"}
+)
 MOST_CHARACTERS = 400
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from regal.cost.operands import size_of
 from regal.cost.types import FORBIDDEN, GraphCost
 from regal.cost.work import CHOICES, CONTROL, trips_of, work_of
+from regal.devices.types import allowed_devices
 from regal.graph.types import ABSENT
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def graph_cost(graph: Graph, system: System, profile: OpTimes | None = None) -> 
     launch + max(operations / peak of the dtype, bytes / bandwidth). An op whose operations no
     rule counts has its bytes alone. An op cannot run on a device that is of none of the op's own
     kinds of device; nor, unless the file gives a time there, on one that does not list the op's
-    kind or has no peak for its dtype.
+    kind or has no peak for its dtype. In a system without a CPU, ops that need one run on the
+    host that every other device has, at the price of that device.
 
     Bodies run one op after another: an op with bodies takes their sum, of a choice the longest,
     times the trips of a loop where they are known; unknown ones count once.
@@ -58,6 +60,7 @@ class _Pricing:
     def __init__(self, system: System, profile: OpTimes | None) -> None:
         self._devices = system.devices
         self._profile = profile
+        self._system = system
         self._has_pools = any(device.pools for device in system.devices)
         self._bodies: dict[int, GraphCost] = {}
         self._peaks: dict[tuple[str, str], tuple[float | None, ...]] = {}
@@ -81,10 +84,11 @@ class _Pricing:
         if self._profile is not None:
             measured = self._profile.times_of(op, graph)
         touched = _touched_bytes(op, graph) if self._has_pools else 0
+        allowed = allowed_devices(self._system, op.devices) if op.devices else ()
         prices: list[Price | None] = []
         for number, (device, peak) in enumerate(zip(self._devices, self._peaks[key], strict=True)):
             price: Price | None = None
-            if op.devices and device.kind not in op.devices:
+            if allowed and not allowed[number]:
                 pass
             elif (given := given_ns(op, device)) is not None:
                 price = Price(given, FILE)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from regal.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+
+HOST = "cpu"  # the kind of device that drives the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,18 @@ class System:
             raise UsageError(f"system '{self.name}' has no link from '{names[a]}' to '{names[b]}'")
 
 
+def allowed_devices(system: System, kinds: Collection[str]) -> tuple[bool, ...]:
+    """Return, per device, whether it may run an op that is meant for these kinds of device.
+
+    No kinds: all may. In a system without a CPU, what is meant for one may run anywhere: every
+    other device has a host.
+    """
+    has_host = any(device.kind == HOST for device in system.devices)
+    if not kinds or (HOST in kinds and not has_host):
+        return (True,) * len(system.devices)
+    return tuple(device.kind in kinds for device in system.devices)
+
+
 def copies_of(system: System, count: int) -> System:
     """Return `count` devices like the first one of `system`, linked like its first link.
 
@@ -100,3 +114,12 @@ def copies_of(system: System, count: int) -> System:
             (a, b): link for a in range(count) for b in range(count) if a != b and link is not None
         },
     )
+
+
+def with_memory(system: System, memory_bytes: int) -> System:
+    """Return `system` with so much memory on every device, at most."""
+    devices = (
+        replace(device, memory_bytes=min(memory_bytes, device.memory_bytes or memory_bytes))
+        for device in system.devices
+    )
+    return replace(system, devices=tuple(devices))

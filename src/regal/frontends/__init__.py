@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from regal.errors import ModelError, UsageError
+from regal.frontends.protobuf_text import TEXT_SUFFIXES, may_be_onnx
 from regal.graph.check import require_valid_model
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
             """Return the model in the file at `path`, its unknown dims bound."""
 
 
+TENSORFLOW = "regal.frontends.tensorflow"
 SUFFIXES = {
     ".tflite": "regal.frontends.tflite",
     ".lite": "regal.frontends.tflite",
@@ -37,6 +39,10 @@ SUFFIXES = {
     ".txt": "regal.frontends.task_graphs",
     ".py": "regal.frontends.task_graphs",
     ".hlo": "regal.frontends.task_graphs",
+    ".pb": TENSORFLOW,
+    ".meta": TENSORFLOW,
+    ".keras": TENSORFLOW,
+    ".gz": TENSORFLOW,
 }
 
 
@@ -48,11 +54,19 @@ def require_ending(path: Path, like: Path) -> None:
     Raises:
         UsageError: names both files.
     """
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind is not None and kind != SUFFIXES.get(like.suffix.lower(), kind):
+    kinds, wanted = _kinds(path), _kinds(like)
+    if kinds and wanted and not kinds & wanted:
         raise UsageError(
             f"'{path}' has the ending of another kind of file than '{like}': expected {like.suffix}"
         )
+
+
+def _kinds(path: Path) -> set[str]:
+    """Return the modules that may read files with the ending of `path`; none: any may."""
+    suffix = path.suffix.lower()
+    if suffix in TEXT_SUFFIXES:
+        return {SUFFIXES[suffix], TENSORFLOW}
+    return {SUFFIXES[suffix]} if suffix in SUFFIXES else set()
 
 
 def load(
@@ -63,7 +77,8 @@ def load(
     """Return the checked model in the file at `path`.
 
     Args:
-        path: a .tflite, .onnx (or ONNX text), graph .json or task graph file.
+        path: a .tflite, .onnx, TensorFlow (.pb, .pbtxt, .meta, .keras), graph .json or task graph
+            file, or the folder of a SavedModel.
         shapes: input name -> shape, for inputs whose file shape is not fixed.
         dims: symbolic dimension name -> size.
 
@@ -73,7 +88,7 @@ def load(
     try:
         if not path.exists():
             raise ModelError(f"model file '{path}' does not exist")
-        if not path.is_file():
+        if not path.is_file() and not holds_saved_model(path):
             raise ModelError(f"model '{path}' is not a file")
     except OSError as error:
         raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None
@@ -89,9 +104,21 @@ def load(
 
 
 def _module_of(path: Path) -> str | None:
-    """Return the module that reads a file: by its ending, and its content where kinds share one."""
+    """Return the module that reads a file: by its ending, and its content where kinds share one.
+
+    A folder is one that holds a SavedModel.
+    """
     from regal.frontends.task_graphs.sniff import holds_task_graph
 
+    if holds_saved_model(path):
+        return TENSORFLOW
     if holds_task_graph(path):
         return "regal.frontends.task_graphs"
+    if path.suffix.lower() in TEXT_SUFFIXES and not may_be_onnx(path):
+        return TENSORFLOW
     return SUFFIXES.get(path.suffix.lower())
+
+
+def holds_saved_model(path: Path) -> bool:
+    """Return whether `path` is the folder of a SavedModel."""
+    return any((path / name).is_file() for name in ("saved_model.pb", "saved_model.pbtxt"))

@@ -11,6 +11,7 @@ import numpy as np
 
 from regal._native import DeviceFault, DeviceProblem, build_device_problem
 from regal.cost.types import FORBIDDEN
+from regal.devices.types import allowed_devices
 from regal.errors import ModelError, UsageError
 from regal.graph.memory import counted_storages
 from regal.graph.types import ABSENT, COUNTED_ROLES, Role
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 UNLIMITED = 2**63 - 1
+MOST_DEVICES = 256  # of the kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def schedule_problem(
     Raises:
         ModelError: no device can run an op or all ops of a colocation group, or numbers are too
             large.
-        UsageError: a link has no speed.
+        UsageError: a link has no speed, or there are more than 256 devices.
 
     Cost: O((N + uses) log + D^2 T).
     """
@@ -251,9 +253,7 @@ def _durations(graph: Graph, system: System, cost: GraphCost) -> Ints:
     durations = np.where(table == FORBIDDEN, FORBIDDEN, np.maximum(table, 1))
     for i, op in enumerate(graph.ops):
         if op.devices:
-            for d, device in enumerate(system.devices):
-                if device.kind not in op.devices:
-                    durations[i, d] = FORBIDDEN
+            durations[i, np.logical_not(allowed_devices(system, op.devices))] = FORBIDDEN
     return durations
 
 
@@ -303,6 +303,10 @@ def _latency(system: System) -> Ints:
 
 
 def _require_devices(graph: Graph, system: System, problem: _Numbers) -> None:
+    if len(system.devices) > MOST_DEVICES:
+        raise UsageError(
+            f"system '{system.name}' has {len(system.devices)} devices; {MOST_DEVICES} at most"
+        )
     names = ", ".join(f"'{device.name}'" for device in system.devices)
     members: dict[int, list[int]] = {}
     for i, group in enumerate(problem.groups):
@@ -355,6 +359,10 @@ def _built(
     )
     if verdict.fault is DeviceFault.CYCLE:
         raise ModelError(f"op '{graph.ops[verdict.guilty].name}' depends on itself: a cycle")
+    if verdict.fault is DeviceFault.TOO_LARGE:
+        raise ModelError(
+            f"graph '{graph.name}' on '{system.name}': times or sizes add up to more than 2^61"
+        )
     if verdict.fault is not DeviceFault.NONE:
         raise ModelError(
             f"graph '{graph.name}' cannot be scheduled on '{system.name}':"

@@ -49,12 +49,18 @@ def _section(title: str, hint: str, *parts: str) -> Html:
 
 def _memory(root: Mapping[str, Any], story: Story, index: int) -> Html:
     axis = "time" if story.clock is Clock.NS else "the steps of the plan"
-    figures = [_memory_figure(root, story, index, device) for device in range(len(story.places))]
+    used = [
+        any(side.peak_bytes[device] for _, side in story.sides)
+        for device in range(len(story.places))
+    ]
+    figures = [_memory_figure(root, story, index, d) for d, is_used in enumerate(used) if is_used]
+    idle = [place.name for place, is_used in zip(story.places, used, strict=True) if not is_used]
     return _section(
         "Memory",
         f"Bytes that are live on each device over {axis}. Parameters and state are not part of it.",
         Html('<ul class="legend memory-legend"></ul>'),
         *figures,
+        element("p", {"class": "hint"}, f"Never hold anything: {', '.join(idle)}." if idle else ""),
         Html('<div class="moment" hidden></div>'),
     )
 
@@ -83,7 +89,7 @@ def _memory_figure(root: Mapping[str, Any], story: Story, index: int, device: in
 
 def _timeline(story: Story) -> Html:
     if story.clock is Clock.NS:
-        title = "Devices and links"
+        title = "Devices and links" if len(story.places) > 1 else "Timeline"
         hint = "What each device runs and each link carries, before and after, on one scale of time"
         sources = sorted(set(story.sources))
         hint += f". Op times come from: {', '.join(sources)}." if sources else "."

@@ -29,6 +29,7 @@ class Measure:
     title: str
     meaning: str
     proof: str  # its key in `optimal`
+    proven: str  # what is proven then
     short: str  # forms
     exact: str
 
@@ -39,6 +40,7 @@ MEASURES = (
         title="Peak memory",
         meaning="live bytes on the fullest device",
         proof="order",
+        proven="peak memory",
         short="short",
         exact="bytes",
     ),
@@ -47,6 +49,7 @@ MEASURES = (
         title="Arena",
         meaning="extent of the buffers once they are placed",
         proof="arena",
+        proven="packing",
         short="short",
         exact="bytes",
     ),
@@ -55,6 +58,7 @@ MEASURES = (
         title="Running time",
         meaning="by the performance model",
         proof="time",
+        proven="running time",
         short="seconds",
         exact="seconds",
     ),
@@ -86,7 +90,7 @@ def lookup(root: Mapping[str, Any], path: str) -> Any:
 def badges(document: Mapping[str, Any]) -> Html:
     """Return what a reader wants to know first, one badge each."""
     found = [
-        (f"{measure.title.lower()} proven optimal", "good")
+        (f"{measure.proven} proven optimal", "good")
         for measure in MEASURES
         if _is_optimal(document, measure)
     ]
@@ -103,6 +107,9 @@ def badges(document: Mapping[str, Any]) -> Html:
     if "fits" in limit:
         text = "fits" if limit["fits"] else f"{fmt.short_bytes(limit['overflow_bytes'])} too much"
         found.append((text, "good" if limit["fits"] else "bad"))
+    over = document.get("before", {}).get("overflow_bytes", 0)
+    if over:
+        found.append((f"without a plan {fmt.short_bytes(over)} too much", "plain"))
     return joined(element("li", {"class": f"badge {kind}"}, text) for text, kind in found)
 
 
@@ -112,6 +119,7 @@ def cards(root: Mapping[str, Any]) -> Html:
         _card(root, measure)
         for measure in MEASURES
         if lookup(root, f"result.after.{measure.key}") is not None
+        and _is_decided(root["result"], measure)
     )
 
 
@@ -285,11 +293,14 @@ def _measured(key: str, before: float | None, after: float | None) -> list[str]:
 
 
 def _is_optimal(document: Mapping[str, Any], measure: Measure) -> bool:
-    # On one device no decision changes the running time; there is nothing to be proud of.
-    if measure.proof == "time" and len(document.get("devices", ())) < 2:
-        return False
     optimal = document.get("optimal")
-    return isinstance(optimal, dict) and optimal.get(measure.proof) is True
+    proof = isinstance(optimal, dict) and optimal.get(measure.proof) is True
+    return proof and _is_decided(document, measure)
+
+
+def _is_decided(document: Mapping[str, Any], measure: Measure) -> bool:
+    """Return whether plans differ in a figure: on one device, no decision changes the time."""
+    return measure.proof != "time" or len(document.get("devices", ())) > 1
 
 
 def _term(name: str, value: Html) -> Html:

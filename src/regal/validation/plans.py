@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from regal.pipeline import Options, plan_before, search
+from regal.options import Options
+from regal.pipeline import plan_before, search
 from regal.plan.check import require_valid_model_plan
 
 if TYPE_CHECKING:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from regal.cost.roofline import graph_cost
-from regal.devices.presets import system_named
 from regal.errors import BackendError, UsageError
 from regal.frontends import load
 from regal.profiling.profile import profile_loaded
 from regal.profiling.types import ProfileOptions
+from regal.scheduling import system_for
 from regal.validation.agreement import Agreement, agreement
 from regal.validation.executors import ExecutorOptions, order_executor
 from regal.validation.plans import order_plans
+from regal.validation.schedule_executor import ScheduleExecutor
+from regal.validation.schedule_plans import schedule_plans
 from regal.validation.types import Measured, Trial, Validation
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
     from regal.cost.profile import OpTimes
     from regal.cost.types import GraphCost
+    from regal.devices.types import System
     from regal.graph.types import LoadedModel
+    from regal.plan.schedule import ModelSchedule
+    from regal.plan.types import ModelPlan
     from regal.validation.types import Executor
 
 Plan = TypeVar("Plan")
@@ -36,7 +41,7 @@ class ValidationOptions:
     plans: int = 8
     repeats: int = 4  # of the first plan, beside its own trial
     seed: int = 0
-    devices: str = "1"  # as for `system_named`; its first device predicts
+    devices: str = "1"  # what is predicted for, as for `regal.optimize`
     profile: OpTimes | None = None  # measured op times; else the roofline
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
 
@@ -72,10 +77,11 @@ def validate_model(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Validation:
-    """Return how well predictions for one device agree with real runs of a model's plans.
+    """Return how well predictions agree with real runs of a model's plans.
 
     On one device ops run one after another, so every order has the same predicted time: what
-    can be ranked there is memory, and the times of the ops among themselves.
+    can be ranked there is memory, and the times of the ops among themselves. On several devices
+    CPU threads stand in for them: predict with devices like these ("cpu:2") and a profile.
 
     Raises:
         UsageError: nothing here executes this kind of model.
@@ -83,37 +89,58 @@ def validate_model(
     """
     options = options or ValidationOptions()
     model = load(path, shapes, dims)
-    executor = order_executor(model, options.executor)
-    system = system_named(options.devices)
-    cost = graph_cost(model.graph, system, options.profile)
-    total_ns = sum(row[0] for row in cost.op_ns)
-    runs = executed(
-        [
-            Predicted(
-                name=name,
-                plan=plan,
-                time_ns=total_ns,
-                peak_bytes=executor.planned_bytes(plan),
-            )
-            for name, plan in order_plans(model, options.plans, options.seed)
-        ],
-        executor,
-        options.repeats,
-    )
-    ops, notes = _op_agreement(model, cost, options, path.name)
+    system = system_for(model, options.devices)
+    costs = tuple(graph_cost(graph, system, options.profile) for graph in model.entries)
+    if len(system.devices) > 1:
+        several = ScheduleExecutor(model, path, options.executor, shapes or {}, dims or {})
+        name, runs = several.name, _executed_schedules(model, system, costs, several, options)
+    else:
+        one = order_executor(model, options.executor)
+        name, runs = one.name, _executed_orders(model, costs[0], one, options)
+    ops, notes = _op_agreement(model, costs[0], options, path.name)
     return Validation(
         model=str(path),
         framework=model.framework,
         system=system.name,
-        executor=executor.name,
+        executor=name,
         trials=runs.trials,
         repeated=runs.repeated,
         time=time_agreement(runs),
         memory=memory_agreement(runs),
         ops=ops,
-        sources=cost.coverage,
+        sources=costs[0].coverage,
         notes=notes,
     )
+
+
+def _executed_orders(
+    model: LoadedModel, cost: GraphCost, executor: Executor[ModelPlan], options: ValidationOptions
+) -> Runs:
+    total_ns = sum(row[0] for row in cost.op_ns)
+    plans = [
+        Predicted(name=name, plan=plan, time_ns=total_ns, peak_bytes=executor.planned_bytes(plan))
+        for name, plan in order_plans(model, options.plans, options.seed)
+    ]
+    return executed(plans, executor, options.repeats)
+
+
+def _executed_schedules(
+    model: LoadedModel,
+    system: System,
+    costs: Sequence[GraphCost],
+    executor: Executor[ModelSchedule],
+    options: ValidationOptions,
+) -> Runs:
+    plans = [
+        Predicted(
+            name=name,
+            plan=plan,
+            time_ns=plan.plans[0].figures.time_ns,
+            peak_bytes=executor.planned_bytes(plan),
+        )
+        for name, plan in schedule_plans(model, system, costs, options.plans, options.seed)
+    ]
+    return executed(plans, executor, options.repeats)
 
 
 def executed(plans: Sequence[Predicted[Plan]], executor: Executor[Plan], repeats: int) -> Runs:

@@ -23,11 +23,15 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The ops of one entry: the nodes that each stands for, its device, and its position."""
+    """The ops of one entry: the nodes that each stands for, its device, and its position.
+
+    Ops that are not in the step have a device, but no place in the order.
+    """
 
     homes: Sequence[Sequence[Home]]
     placement: Sequence[int]
     position: Sequence[int]
+    in_step: Sequence[bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ def _body(library: Library, name: str, planned: Planned) -> Body:
     for op, homes in enumerate(planned.homes):
         own = tuple(node for body, node in homes if body == name)
         device_of.update(dict.fromkeys(own, planned.placement[op]))
+        if not planned.in_step[op]:
+            continue
         deeper = [library.path(body) for body, _ in homes if body != name]
         behind = {path[depth][1] for path in deeper if len(path) > depth and path[depth][0] == name}
         if own:

@@ -62,7 +62,11 @@ class Chain:
 
 
 def chain_of(
-    nodes: Nodes, facts: Facts, units: Sequence[Unit], waits: Iterable[tuple[int, int]] = ()
+    nodes: Nodes,
+    facts: Facts,
+    units: Sequence[Unit],
+    waits: Iterable[tuple[int, int]] = (),
+    free: frozenset[str] = frozenset(),
 ) -> Chain:
     """Return the control edges that keep the order of `units` on every device.
 
@@ -71,10 +75,11 @@ def chain_of(
         facts: about them.
         units: what is planned in this body, in any sequence.
         waits: (earlier unit, later unit) pairs that must hold across devices, too.
+        free: nodes that may not wait for more than they do.
 
     Cost: O(nodes + edges of the graph + added edges).
     """
-    builder = _Builder(nodes, facts, units)
+    builder = _Builder(nodes, facts, units, free)
     for unit in sorted(range(len(units)), key=lambda i: (units[i].first, units[i].last, i)):
         builder.append(unit)
     for earlier, later in waits:
@@ -85,13 +90,17 @@ def chain_of(
 class _Builder:
     """Appends unit after unit to the chain of its device."""
 
-    def __init__(self, nodes: Nodes, facts: Facts, units: Sequence[Unit]) -> None:
+    def __init__(
+        self, nodes: Nodes, facts: Facts, units: Sequence[Unit], free: frozenset[str]
+    ) -> None:
         self.chain = Chain()
         self._nodes = nodes
         self._facts = facts
         self._units = units
         self._alive: dict[str, Condition] = dict(facts.alive)
-        self._entries = [self._entries_of(unit.names) for unit in units]
+        self._entries = [
+            [] if free.intersection(unit.names) else self._entries_of(unit.names) for unit in units
+        ]
         self._exits = [self._exits_of(unit.names) for unit in units]
         self._device_of = {name: unit.devices[0] for unit in units for name in unit.names}
         self._gates: dict[tuple[str, Condition], str | None] = {}
@@ -121,9 +130,14 @@ class _Builder:
             return False
         if len(exits) > 1 and len(entries) > 1 and len({self._alive[e] for e in exits}) == 1:
             exits = [self._joined(earlier, exits)]
-        pairs = [(self._source_for(name, entry), entry) for entry in entries for name in exits]
+        pairs = [
+            (self._source_for(name, entry), entry)
+            for entry in entries
+            for name in exits
+            if name not in self._nodes.sources(entry)
+        ]
         for source, entry in pairs:
-            if source is not None and source not in self._nodes.sources(entry):
+            if source is not None:
                 self.chain.edges[source, entry] = None
         if any(source is None for source, _ in pairs):
             self.chain.loose[earlier, later] = None

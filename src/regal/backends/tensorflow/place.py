@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from regal.backends.tensorflow.chain import HELPER
+from regal.backends.tensorflow.step import INPUTS, VARIABLES, yields_data
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -19,7 +22,7 @@ _SLOT_NAMES = {
 _COLOCATED = b"loc:@"
 
 
-def place(body: Body, devices: Sequence[str]) -> int:
+def place(body: Body, devices: Sequence[str], done: frozenset[str] = frozenset()) -> int:
     """Write a device into every node of `body`; return how many constants were copied.
 
     Planned nodes get theirs. Others go to the first planned reader, so that variables and
@@ -29,21 +32,27 @@ def place(body: Body, devices: Sequence[str]) -> int:
     Args:
         body: its messages are changed.
         devices: device -> TensorFlow's name for it.
+        done: nodes that have their device already, from another entry.
     """
     readers = _planned_readers(body)
     copies = 0
     for name in list(body.nodes.by_name):
         node = body.nodes.by_name[name]
         if name in body.device_of:
-            node.device = devices[body.device_of[name]]
+            if name not in done:
+                node.device = devices[body.device_of[name]]
             continue
         used_on = readers.get(name, {})
-        node.device = devices[next(iter(used_on))] if used_on else ""
+        if used_on and not node.device:
+            node.device = devices[next(iter(used_on))]
         if node.op == "Const":
-            for device in list(used_on)[1:]:
+            for device in used_on:
+                if devices[device] == node.device:
+                    continue
                 _copy_constant(body, node, device, used_on[device], devices[device])
                 copies += 1
-    _drop_contradictions(body)
+    _drop_colocations(body)
+    _hold_switches(body)
     return copies
 
 
@@ -88,7 +97,7 @@ def _copy_constant(
     """Give `readers`, which run on one device, a constant of their own."""
     copy = body.protos.add()
     copy.CopyFrom(node)
-    copy.name = f"{node.name}/regal_{device}"
+    copy.name = _fresh_name(body, f"{node.name}/regal_{device}")
     copy.device = device_name
     if "_class" in copy.attr:
         del copy.attr["_class"]
@@ -100,22 +109,59 @@ def _copy_constant(
                 inputs[position] = f"{copy.name}{colon}{rest}"
 
 
-def _drop_contradictions(body: Body) -> None:
-    """Remove wishes to lie beside a node that has another device by now."""
-    device_of = {node.name: node.device for node in body.protos}
+def _fresh_name(body: Body, stem: str) -> str:
+    """Return `stem`, or that with more behind it if another node is called so."""
+    taken = {node.name for node in body.protos}
+    while stem in taken:
+        stem += "_"
+    return stem
+
+
+def _drop_colocations(body: Body) -> None:
+    """Remove wishes of placed nodes to lie beside another, but for variables and their users.
+
+    The plan says where nodes lie. A wish to lie beside an input would win over it: what is fed
+    lies on the first device.
+    """
     for node in body.protos:
         if "_class" not in node.attr or not node.device:
             continue
         wishes = list(node.attr["_class"].list.s)
-        kept = [
-            wish
-            for wish in wishes
-            if not wish.startswith(_COLOCATED)
-            or device_of.get(wish[len(_COLOCATED) :].decode(), "") in ("", node.device)
-        ]
-        if len(kept) < len(wishes):
-            del node.attr["_class"].list.s[:]
-            node.attr["_class"].list.s.extend(kept)
+        kept = [wish for wish in wishes if _is_state(body, wish)]
+        del node.attr["_class"].list.s[:]
+        node.attr["_class"].list.s.extend(kept)
+        if not kept:
+            del node.attr["_class"]
+
+
+def _hold_switches(body: Body) -> None:
+    """Let each planned Switch read its data from a node on its own device.
+
+    TensorFlow runs a Switch where its data is made, whatever its device says, and what is fed
+    (inputs; results of iterators may be) lies on the first device.
+    """
+    held: dict[tuple[str, str], str] = {}
+    for name in [name for name in body.device_of if body.nodes.op(name) == "Switch"]:
+        node = body.nodes.by_name[name]
+        text = str(node.input[0])
+        source = body.nodes.by_name.get(text.partition(":")[0])
+        is_made_here = source is not None and source.device == node.device
+        is_given = source is None or source.op in INPUTS or yields_data(source.op)
+        if is_made_here and not is_given:
+            continue
+        if (text, node.device) not in held:
+            made = body.protos.add(op="Identity", device=node.device)
+            made.name = _fresh_name(body, f"{HELPER}/input_{len(held)}")
+            made.input.append(text)
+            made.attr["T"].CopyFrom(node.attr["T"])
+            held[text, node.device] = made.name
+        fresh = held[text, node.device]
+        node.input[0] = f"{fresh}:output:0" if body.name else fresh
+
+
+def _is_state(body: Body, wish: bytes) -> bool:
+    name = wish.removeprefix(_COLOCATED).decode(errors="replace")
+    return name in body.nodes.by_name and body.nodes.op(name) in VARIABLES
 
 
 def _add_helper(body: Body, helper: Helper, device: str, kind_of: Mapping[str, str]) -> None:

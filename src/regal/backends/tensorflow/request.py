@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+# Per device, its ops in planned order, each as the nodes that it stands for.
+Units = tuple[tuple[tuple[str, ...], ...], ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
@@ -19,27 +22,33 @@ class Feed:
 class Case:
     """One graph to run. A case that fails does not keep later ones from running.
 
-    `units` are, per device, the ops in planned order, each as the names that its nodes have in
-    TensorFlow's trace; empty: whatever it does is right.
+    `units` say what is planned; empty: whatever it does is right.
     """
 
     name: str
     graph: str  # path of a GraphDef
-    units: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    units: Units = ()
     workers: bool = False  # one worker process per device, else logical devices of one process
     grappler: bool = False  # with TensorFlow's own graph optimizations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Cases that get equal inputs, in the order in which they run."""
+class Job:
+    """Cases that get equal inputs, in the order in which they run: those of one entry."""
 
     cases: tuple[Case, ...]
-    n_devices: int
     feeds: tuple[Feed, ...]
-    fetches: tuple[str, ...]
+    fetches: tuple[str, ...]  # tensors; a node without a result that can be fetched is run
     targets: tuple[str, ...]  # nodes that run although nothing of them is fetched
     init: tuple[str, ...]  # nodes that run once, first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Jobs, and how to run them."""
+
+    jobs: tuple[Job, ...]
+    n_devices: int
     seed: int
     invocations: int
 
@@ -75,15 +84,15 @@ def to_json(request: Request) -> dict[str, Any]:
 
 def request_of(document: dict[str, Any]) -> Request:
     """Return the request in a JSON object."""
-    cases = tuple(
-        Case(
-            **{
-                **row,
-                "units": tuple(tuple(tuple(names) for names in device) for device in row["units"]),
-            }
-        )
-        for row in document["cases"]
-    )
+    return Request(**{**document, "jobs": tuple(_job_of(row) for row in document["jobs"])})
+
+
+def _job_of(document: dict[str, Any]) -> Job:
+    cases = tuple(Case(**{**row, "units": _units_of(row["units"])}) for row in document["cases"])
     feeds = tuple(Feed(**{**row, "shape": tuple(row["shape"])}) for row in document["feeds"])
     lists = {key: tuple(document[key]) for key in ("fetches", "targets", "init")}
-    return Request(**{**document, **lists, "cases": cases, "feeds": feeds})
+    return Job(cases=cases, feeds=feeds, **lists)
+
+
+def _units_of(rows: list[list[list[str]]]) -> Units:
+    return tuple(tuple(tuple(names) for names in device) for device in rows)

@@ -21,38 +21,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regal.backends.tensorflow.cluster import start_workers, stop_workers
-from regal.backends.tensorflow.feeds import STYLES, value_of, variable_value
-from regal.backends.tensorflow.request import Case, CaseResult, Request, request_of
+from regal.backends.tensorflow.contents import maker_of
+from regal.backends.tensorflow.feeds import STYLES, value_of
+from regal.backends.tensorflow.request import CaseResult, request_of
 from regal.backends.tensorflow.stats import disordered, misplaced, observed_count, read_stats
+from regal.backends.tensorflow.variables import Variables
 from regal.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from regal.backends.tensorflow.cluster import Workers
+    from regal.backends.tensorflow.contents import Maker
+    from regal.backends.tensorflow.request import Case, Job, Request
 
 LONGEST_RUN_MS = 20_000  # an empty queue would block a run for ever
-OWN = "regal_check"  # the first part of the names of nodes that are added here
-REF_VARIABLES = frozenset({"Variable", "VariableV2"})
 
 
 def main() -> None:
     """Run the request named on the command line."""
     request_path, result_path = sys.argv[1:]
     request = request_of(json.loads(Path(request_path).read_text()))
+    # Whatever a graph reads or writes by a relative name is not the user's.
+    os.chdir(Path(result_path).parent)
     tf = import_tensorflow()
     # Forked before any session exists: a worker then has TensorFlow without importing it again.
-    wants_workers = any(case.workers for case in request.cases)
+    wants_workers = any(case.workers for job in request.jobs for case in job.cases)
     workers = start_workers(tf, request.n_devices) if wants_workers else None
-    results: list[CaseResult] = []
+    results: list[list[CaseResult]] = []
     try:
-        for case in request.cases:
-            style = results[0].style if results else ""
-            results.append(_run_case(tf, case, request, style, workers))
-            text = json.dumps([asdict(result) for result in results])
-            write_atomically(Path(result_path), text.encode())
-            if results[0].error:
-                break  # nothing to compare with
+        for job in request.jobs:
+            results.append([])
+            for case in job.cases:
+                run = _Run(tf, request, job, case, workers)
+                results[-1].append(run.result(results[-1][0].style if results[-1] else ""))
+                rows = [[asdict(result) for result in row] for row in results]
+                write_atomically(Path(result_path), json.dumps(rows).encode())
+                if results[-1][0].error:
+                    break  # nothing to compare with
     finally:
         stop_workers(workers)
     # TensorFlow may crash while it is torn down; its results are safe by now.
@@ -68,65 +74,146 @@ def import_tensorflow() -> Any:
     return import_module("tensorflow")
 
 
-def _run_case(
-    tf: Any, case: Case, request: Request, style: str, workers: Workers | None
-) -> CaseResult:
-    """Return what became of one case; whatever TensorFlow refuses is a result."""
-    result = CaseResult(name=case.name)
-    refusals = (tf.errors.OpError, ValueError, TypeError, KeyError, RuntimeError, MemoryError)
-    try:
-        graph = _graph_of(tf, case)
-        with graph.as_default():
-            variables = _Variables(tf, graph)
-        result.style = style
-        for choice in () if style else STYLES:
+class _Run:
+    """One case of a job."""
+
+    def __init__(
+        self, tf: Any, request: Request, job: Job, case: Case, workers: Workers | None
+    ) -> None:
+        self._tf = tf
+        self._request = request
+        self._job = job
+        self._case = case
+        self._workers = workers
+        self._graph: Any = None
+        self._makers: dict[str, Maker | None] = {}  # of strings to feed
+        self._refusals: tuple[type[BaseException], ...] = (
+            tf.errors.OpError,
+            ValueError,
+            TypeError,
+            KeyError,
+            RuntimeError,
+            MemoryError,
+        )
+
+    def result(self, style: str) -> CaseResult:
+        """Return what became of the case; whatever TensorFlow refuses is a result.
+
+        Args:
+            style: how inputs are drawn; "" tries all ways.
+        """
+        found = CaseResult(name=self._case.name, style=style)
+        try:
+            self._graph = _imported(self._tf, Path(self._case.graph))
+            for feed in self._job.feeds:
+                if feed.dtype == "string":
+                    tensor = self._graph.get_tensor_by_name(feed.tensor)
+                    self._makers[feed.tensor] = maker_of(self._tf, tensor)
+            with self._graph.as_default():
+                variables = Variables(self._tf, self._graph)
+            if not style:
+                self._find_style(variables, found)
+            if not found.error:
+                self._invoke(variables, found)
+        except self._refusals as error:
+            found.error = one_line(error)
+        return found
+
+    def _find_style(self, variables: Variables, found: CaseResult) -> None:
+        """Note how inputs must be drawn so that the graph runs, or why none will do."""
+        for style in STYLES:
             # In a session of its own: a run changes the state of its session.
-            with _session(tf, graph, case, request, workers) as session:
-                variables.initialize(session, request.init, refusals)
+            with self._session() as session:
+                variables.initialize(session, self._job.init, self._refusals)
                 try:
-                    _run(session, request, 0, choice)
-                except refusals as error:
-                    result.error = result.error or one_line(error)
+                    self._step(session, 0, style)
+                except self._tf.errors.DeadlineExceededError as error:
+                    found.error = one_line(error)
+                    return  # it waits for data: other values would not help
+                except self._refusals as error:
+                    found.error = found.error or one_line(error)
                     continue
-            result.style, result.error = choice, ""
-            break
-        if result.error:
-            return result
-        with _session(tf, graph, case, request, workers) as session:
-            variables.initialize(session, request.init, refusals)
-            result.filled = variables.filled
-            _invoke(session, request, result)
-            result.state = variables.digests(session)
-            _trace(tf, session, case, request, result)
-    except refusals as error:
-        result.error = one_line(error)
-    return result
+            found.style, found.error = style, ""
+            return
+
+    def _invoke(self, variables: Variables, found: CaseResult) -> None:
+        with self._session() as session:
+            found.filled = variables.initialize(session, self._job.init, self._refusals)
+            for number in range(self._request.invocations):
+                begin = time.perf_counter()
+                values = self._step(session, number, found.style)
+                found.seconds.append(time.perf_counter() - begin)
+                found.digests.append([digest(value) for value in values])
+            found.state = {n: digest(v) for n, v in variables.values(session).items()}
+            self._trace(session, found)
+
+    def _trace(self, session: Any, found: CaseResult) -> None:
+        """Run once more, and note where and in which order the ops ran, and their memory."""
+        v1 = self._tf.compat.v1
+        metadata = v1.RunMetadata()
+        options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE, output_partition_graphs=True)
+        number = self._request.invocations
+        self._step(session, number, found.style, options=options, run_metadata=metadata)
+        units = self._case.units
+        seen = read_stats(metadata.step_stats, self._request.n_devices, workers=self._case.workers)
+        found.devices = list(seen.devices)
+        found.peaks = list(seen.peaks)
+        found.transfers = sum(
+            node.op == "_Recv" for graph in metadata.partition_graphs for node in graph.node
+        )
+        found.observed = observed_count(seen, units)
+        found.misplaced = misplaced(seen, units)
+        found.disordered = disordered(seen, units)
+        found.traced = True
+
+    def _step(self, session: Any, number: int, style: str, **options: Any) -> list[Any]:
+        job, seed = self._job, self._request.seed + number
+        feeds = {
+            feed.tensor: value_of(feed, seed, style, self._makers.get(feed.tensor))
+            for feed in job.feeds
+        }
+        fetches = [_fetchable(self._tf, self._graph, name) for name in job.fetches]
+        tensors = [tensor for tensor in fetches if tensor is not None]
+        found: dict[str, Any] = session.run(
+            {"fetches": tensors, "targets": list(job.targets)}, feeds, **options
+        )
+        values: list[Any] = found["fetches"]
+        return values
+
+    @contextmanager
+    def _session(self) -> Iterator[Any]:
+        """Yield a session on the devices of the case."""
+        v1, case = self._tf.compat.v1, self._case
+        n_devices = 1 if case.workers else self._request.n_devices
+        config = config_of(self._tf, n_devices, grappler=case.grappler)
+        if not case.units:
+            config.inter_op_parallelism_threads = 1  # one device, which runs one op at a time
+        target = self._workers.target if case.workers and self._workers is not None else ""
+        if target:
+            v1.Session.reset(target)  # variables of earlier sessions would still be there
+        session = v1.Session(target, graph=self._graph, config=config)
+        try:
+            yield session
+        finally:
+            session.close()
 
 
-def _graph_of(tf: Any, case: Case) -> Any:
-    definition = tf.compat.v1.GraphDef.FromString(Path(case.graph).read_bytes())
+def _imported(tf: Any, path: Path) -> Any:
+    definition = tf.compat.v1.GraphDef.FromString(path.read_bytes())
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(definition, name="")
     return graph
 
 
-@contextmanager
-def _session(
-    tf: Any, graph: Any, case: Case, request: Request, workers: Workers | None
-) -> Iterator[Any]:
-    """Yield a session on the devices of the case."""
-    config = config_of(tf, 1 if case.workers else request.n_devices, grappler=case.grappler)
-    if not case.units:
-        config.inter_op_parallelism_threads = 1  # one device, which runs one op at a time
-    target = workers.target if case.workers and workers is not None else ""
-    if target:
-        tf.compat.v1.Session.reset(target)  # variables of earlier sessions would still be there
-    session = tf.compat.v1.Session(target, graph=graph, config=config)
-    try:
-        yield session
-    finally:
-        session.close()
+def _fetchable(tf: Any, graph: Any, name: str) -> Any:
+    """Return the tensor `name`, or None if it has no value that can be fetched."""
+    node, _, slot = name.partition(":")
+    outputs = graph.get_operation_by_name(node).outputs
+    if int(slot) >= len(outputs):
+        return None
+    tensor = outputs[int(slot)]
+    return None if tensor.dtype.base_dtype in (tf.resource, tf.variant) else tensor
 
 
 def config_of(tf: Any, n_devices: int, *, grappler: bool) -> Any:
@@ -145,92 +232,6 @@ def config_of(tf: Any, n_devices: int, *, grappler: bool) -> Any:
         config.graph_options.optimizer_options.opt_level = -1
         config.graph_options.rewrite_options.disable_meta_optimizer = True
     return config
-
-
-class _Variables:
-    """The variables of a graph: initialized like the file says, or with made-up values."""
-
-    def __init__(self, tf: Any, graph: Any) -> None:
-        self.filled = 0
-        self._checks: dict[str, Any] = {}
-        self._fills: dict[str, Any] = {}
-        self._reads: dict[str, Any] = {}
-        raw = tf.raw_ops
-        for op in list(graph.get_operations()):
-            if op.type not in REF_VARIABLES and op.type != "VarHandleOp":
-                continue
-            dtype = op.get_attr("dtype")
-            shape = tf.TensorShape(op.get_attr("shape"))
-            if not shape.is_fully_defined() or dtype in (tf.resource, tf.variant):
-                continue
-            value = np.full(shape, b"", dtype=object)
-            if dtype != tf.string:
-                value = variable_value(op.name, tuple(shape), dtype.as_numpy_dtype)
-            with tf.compat.v1.name_scope(f"{OWN}/{op.name}/"):
-                made = tf.constant(value, dtype=dtype)
-                (handle,) = op.outputs
-                if op.type == "VarHandleOp":
-                    self._checks[op.name] = raw.VarIsInitializedOp(resource=handle)
-                    self._fills[op.name] = raw.AssignVariableOp(resource=handle, value=made)
-                    self._reads[op.name] = raw.ReadVariableOp(resource=handle, dtype=dtype)
-                else:
-                    self._checks[op.name] = raw.IsVariableInitialized(ref=handle)
-                    self._fills[op.name] = raw.Assign(ref=handle, value=made)
-                    self._reads[op.name] = raw.Identity(input=handle)
-
-    def initialize(
-        self, session: Any, init: Sequence[str], refusals: tuple[type[BaseException], ...]
-    ) -> None:
-        """Run the initializers of the file, then fill what they left."""
-        for name in init:
-            try:
-                session.run(session.graph.get_operation_by_name(name))
-            except refusals:
-                continue  # a checkpoint that is not there, for instance
-        ready = session.run(self._checks)
-        left = [name for name, is_ready in ready.items() if not is_ready]
-        session.run([self._fills[name] for name in left])
-        self.filled = len(left)
-
-    def digests(self, session: Any) -> dict[str, str]:
-        """Return variable -> a digest of its value."""
-        ready = session.run(self._checks)
-        reads = {name: self._reads[name] for name, is_ready in ready.items() if is_ready}
-        return {name: digest(value) for name, value in session.run(reads).items()}
-
-
-def _run(session: Any, request: Request, number: int, style: str, **options: Any) -> list[Any]:
-    feeds = {feed.tensor: value_of(feed, request.seed + number, style) for feed in request.feeds}
-    found: dict[str, Any] = session.run(
-        {"fetches": list(request.fetches), "targets": list(request.targets)}, feeds, **options
-    )
-    values: list[Any] = found["fetches"]
-    return values
-
-
-def _invoke(session: Any, request: Request, result: CaseResult) -> None:
-    for number in range(request.invocations):
-        begin = time.perf_counter()
-        values = _run(session, request, number, result.style)
-        result.seconds.append(time.perf_counter() - begin)
-        result.digests.append([digest(value) for value in values])
-
-
-def _trace(tf: Any, session: Any, case: Case, request: Request, result: CaseResult) -> None:
-    """Run once more, and note where and in which order the ops ran, and their memory."""
-    v1 = tf.compat.v1
-    metadata = v1.RunMetadata()
-    options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
-    number = request.invocations
-    _run(session, request, number, result.style, options=options, run_metadata=metadata)
-    seen = read_stats(metadata.step_stats, request.n_devices, workers=case.workers)
-    result.devices = list(seen.devices)
-    result.peaks = list(seen.peaks)
-    result.transfers = seen.transfers
-    result.observed = observed_count(seen, case.units)
-    result.misplaced = misplaced(seen, case.units)
-    result.disordered = disordered(seen, case.units)
-    result.traced = True
 
 
 def digest(value: Any) -> str:

@@ -17,6 +17,7 @@ from regal._native import (
 )
 from regal.errors import PlanError
 from regal.graph.file import model_hash
+from regal.graph.restrict import restricted
 from regal.plan.problem import least_workspace, planned_workspace
 from regal.plan.schedule import ModelSchedule
 from regal.plan.schedule_check import check_schedule_plan
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     Bodies = Mapping[int, tuple[Plan, ...]]
 
 # Without a limit of the caller, a search of N ops takes so many evaluations: some seconds at most.
-DEFAULT_EVALUATIONS = 5_000
-DEFAULT_STEPS = 20_000_000  # evaluations * ops
+DEFAULT_EVALUATIONS = 50_000
+DEFAULT_STEPS = 30_000_000  # evaluations * ops
 LEAST_EVALUATIONS = 200
 BODY_EVALUATIONS = 2_000  # of each body
 # The bound of the peak may look at so many sets of ops: some 20 ms.
@@ -69,7 +70,8 @@ class DeviceSearch:
     seed: int = 0
     threads: int = 1
     body_method: OrderMethod = regal  # bodies of control flow run on one device
-    in_place: bool = True
+    in_place: bool = True  # may ops write over an input that dies?
+    sub_buffers: bool = True  # may they in bodies? Outside bodies no schedule takes any
     # Whether the schedule of today may be kept where the method finds none that is better;
     # baselines are compared by what they find.
     keeps_today: bool = True
@@ -182,9 +184,10 @@ def _plan_entry(
     is_last: bool,
 ) -> SchedulePlan:
     """Return the checked schedule of one entry."""
+    graph = restricted(graph, in_place=search.in_place, sub_buffers=search.sub_buffers)
     bodies = _planned_bodies(graph, search)
     workspace = planned_workspace(graph, bodies)
-    problem = schedule_problem(graph, system, cost, workspace, in_place=search.in_place)
+    problem = schedule_problem(graph, system, cost, workspace)
     objective = objective_of(
         search.objective,
         search.weights,
@@ -210,7 +213,7 @@ def _plan_entry(
     least = least_workspace(graph, bodies)
     if least != workspace:
         # A body could be planned better than it was: the search took it as given.
-        floor = peak_floor(schedule_problem(graph, system, cost, least, in_place=search.in_place))
+        floor = peak_floor(schedule_problem(graph, system, cost, least))
         plan = replace(plan, peak_bound=min(plan.peak_bound, floor))
     check_schedule_plan(graph, system, cost, plan)
     return plan

@@ -1,0 +1,133 @@
+"""The command line with several devices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from regal.cli.main import main
+from tests.onnx_models import branches, save
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+FEW = ("--evaluations", "60")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return save(branches(), tmp_path / "model.onnx")
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
+    code = main([str(word) for word in argv])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def json_of(capsys: pytest.CaptureFixture[str], *argv: object) -> dict[str, Any]:
+    code, out, err = run(capsys, *argv, "--json")
+    assert (code, err) == (0, ""), err
+    document: dict[str, Any] = json.loads(out)
+    return document
+
+
+def require_schema(document: dict[str, Any], name: str) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+@pytest.mark.parametrize("objective", ["time", "memory", "balanced"])
+@pytest.mark.parametrize("devices", ["2", "4"])
+def test_a_result_obeys_its_schema_and_is_never_worse_than_before(
+    model: Path, objective: str, devices: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = json_of(capsys, "optimize", model, "--devices", devices, "--objective", objective, *FEW)
+    require_schema(found, "result")
+    before, after = found["before"], found["after"]
+    assert len(after["peak_bytes_per_device"]) == int(devices)
+    assert after["peak_bytes"] == max(after["peak_bytes_per_device"])
+    if objective == "time":
+        assert found["lower_bound"]["time_s"] <= after["time_s"] <= before["time_s"]
+    if objective == "memory":
+        assert found["lower_bound"]["peak_bytes"] <= after["peak_bytes"] <= before["peak_bytes"]
+
+
+def test_a_plan_file_is_checked_and_applied(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, out = model.with_name("plan.json"), model.with_name("out.onnx")
+    found = json_of(capsys, "optimize", model, "--devices", "2", "--plan", plan, *FEW)
+    checked = json_of(capsys, "check", model, plan)
+    assert {key: checked[key] for key in found["after"]} == found["after"]
+    assert json_of(capsys, "apply", model, plan, "-o", out)["checked"] is True
+    assert out.exists()
+
+
+def test_equal_seeds_and_evaluations_give_equal_plans(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans = []
+    for threads in ("1", "2"):
+        plan = model.with_name(f"plan{threads}.json")
+        args = ("--devices", "2", "--objective", "time", "--plan", plan, "--threads", threads, *FEW)
+        json_of(capsys, "optimize", model, *args)
+        plans.append(plan.read_bytes())
+    assert plans[0] == plans[1]
+
+
+def test_the_page_and_the_trace_are_written_beside_the_result(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, trace = model.with_name("page.html"), model.with_name("trace.json")
+    for devices in ("1", "2"):
+        args = ("--devices", devices, "--report", page, "--trace", trace, "--force")
+        json_of(capsys, "optimize", model, *args, *FEW)
+        assert page.read_text().startswith("<!doctype html>")
+        assert json.loads(trace.read_text())["traceEvents"]
+
+
+def test_a_memory_that_nothing_fits_is_a_status_with_the_overflow(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(
+        capsys, "optimize", model, "--devices", "2", "--capacity", "64", *FEW, "--json"
+    )
+    found = json.loads(out)
+    assert code == 1
+    assert found["fits"] is False
+    assert found["after"]["overflow_bytes"] > 0
+
+
+def test_methods_are_compared_side_by_side(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json_of(
+        capsys, "compare", model, "--devices", "2", "--objective", "time",
+        "--methods", "regal,heft,single-device", *FEW,
+    )  # fmt: skip
+    require_schema(found, "comparison")
+    rows = found["methods"]
+    assert {row["method"] for row in rows} == {"before", "regal", "heft", "single-device"}
+    assert rows[0]["relative"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--devices", "x"], "unknown devices 'x'; give a number, a .toml file, or one of"),
+        (["--devices", "0"], "devices '0': give a number from 1 to 256"),
+        (["--devices", "none.toml"], "devices file 'none.toml'"),
+        (["--devices", "2", "--method", "x"], "unknown method 'x' for several devices; known"),
+        (["--weights", "time=x"], "argument --weights: 'time=x': 'x' is not a number"),
+        (["--weights", "speed=1"], "argument --weights: 'speed=1' is not time=W,memory=W"),
+        (["--devices", "2", "--profile", "none.json"], "profile file 'none.json' does not exist"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    argv: list[str], message: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "optimize", model, *argv)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"regal: error: {message}")
+    assert err.count("\n") == 1
