@@ -61,10 +61,10 @@ def verify(
         old, new = load(original, shapes, dims), load(optimized, shapes, dims)
         # The new file is read in the order that its control edges demand.
         units = [
-            _units(new, i, [0] * len(graph.ops), range(len(graph.ops)), 1)
+            units_of(new, i, [0] * len(graph.ops), range(len(graph.ops)), 1)
             for i, graph in enumerate(new.entries)
         ]
-        trials = _trials(old, new, units, {}, {})
+        trials = trials_of(old, new, units, {}, {})
     except RegalError as error:
         return Verification(checks=(), skipped=str(error))
     return judged(trials, 1, seed=seed, invocations=invocations, timeout_s=timeout_s)
@@ -109,16 +109,16 @@ def verify_schedule(
     try:
         old, new = load(original, shapes, dims), load(optimized, shapes, dims)
         units = [
-            _units(old, i, plan.schedule.placement, plan.schedule.order, count)
+            units_of(old, i, plan.schedule.placement, plan.schedule.order, count)
             for i, plan in enumerate(schedule.plans)
         ]
-        trials = _trials(old, new, units, logical, workers if count <= MOST_WORKERS else {})
+        trials = trials_of(old, new, units, logical, workers if count <= MOST_WORKERS else {})
     except RegalError as error:
         return Verification(checks=(), skipped=str(error))
     return judged(trials, count, seed=seed, invocations=invocations, timeout_s=timeout_s)
 
 
-def _trials(
+def trials_of(
     old: LoadedModel,
     new: LoadedModel,
     units: Sequence[Units],
@@ -161,7 +161,7 @@ def _trials(
     return trials
 
 
-def _units(
+def units_of(
     model: LoadedModel,
     number: int,
     placement: Sequence[int],
