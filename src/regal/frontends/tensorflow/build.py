@@ -102,26 +102,32 @@ def _graph(draft: Draft, name: str, frame: int | None, outputs: Sequence[Edge]) 
     """Return the graph of all members of `draft`, which are those of `frame`."""
     material, flat = draft.material, draft.flat
     units = units_of(flat, material.frames, draft.members, frame)
-    names: set[str] = set()
-    ops: list[Op] = []
-    op_of_unit: dict[int, int] = {}
-    for i, unit in enumerate(units):
-        if unit.frame is None and is_no_op(flat.nodes[unit.nodes[0]]):
-            continue
-        op = _op(draft, unit.nodes[0]) if unit.frame is None else _loop(draft, unit)
-        op_of_unit[i] = len(ops)
-        ops.append(replace(op, name=_unique(op.name, names)))
-    op_nodes = [units[i].nodes for i in op_of_unit]
+    chosen = [
+        i
+        for i, unit in enumerate(units)
+        if unit.frame is not None or not is_no_op(flat.nodes[unit.nodes[0]])
+    ]
+    op_of_unit = {i: number for number, i in enumerate(chosen)}
+    op_nodes = [units[i].nodes for i in chosen]
     effects = {n for n, bodies in material.bodies.items() if any(b.has_effects for b in bodies)}
     waits = _waits(draft, op_nodes)
     for a, b in state_order(material.sized, units, material.library, effects):
         if a in op_of_unit and b in op_of_unit:
             waits[op_of_unit[b]].add(op_of_unit[a])
     groups = colocation_groups(material.sized, units, op_of_unit)
-    ops = [
-        replace(op, control_inputs=tuple(sorted(waits[i])), colocation=groups.get(i, ""))
-        for i, op in enumerate(ops)
-    ]
+    names: set[str] = set()
+    ops: list[Op] = []
+    for number, i in enumerate(chosen):
+        unit = units[i]
+        op = _op(draft, unit.nodes[0]) if unit.frame is None else _loop(draft, unit)
+        ops.append(
+            replace(
+                op,
+                name=_unique(op.name, names),
+                control_inputs=tuple(sorted(waits[number])),
+                colocation=groups.get(number, ""),
+            )
+        )
     returned = [draft.find(edge) for edge in outputs]
     graph = Graph(
         name=name,

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
+from regal.frontends.tensorflow.classes import colocated_with, set_colocated
 from regal.frontends.tensorflow.flat import Flat, flat_graph, kept, needed_by
 from regal.frontends.tensorflow.frames import ROOT, find_frames
 from regal.frontends.tensorflow.functions import call_sites
 from regal.frontends.tensorflow.inline import inlined
 from regal.frontends.tensorflow.ops import HANDLES
 from regal.frontends.tensorflow.order import node_order
+from regal.frontends.tensorflow.read import WITH_TARGETS
 from regal.frontends.tensorflow.roles import INPUTS, RETURN, is_no_op
 from regal.frontends.tensorflow.schema import REF, new
 from regal.frontends.tensorflow.values import shape_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.values import Partial
 
 MAIN_SIGNATURE = "serving_default"
+_WITH_SIGNATURES = WITH_TARGETS | {"SavedModel"}
 _INTERNAL = "__saved_model"  # prefix of signatures that TensorFlow adds for itself
 
 
@@ -53,15 +56,20 @@ def entries_of(file: GraphFile, name: str, library: Library) -> tuple[Entry, ...
     """
     whole = flat_graph(name, file.graph.node, library)
     found = []
-    for key in sorted(file.signatures) if file.kind == "SavedModel" else ():
+    for key in sorted(file.signatures) if file.kind in _WITH_SIGNATURES else ():
         if not key.startswith(_INTERNAL):
-            found.append(_signature_entry(whole, key, file.signatures[key], library))
+            entry = _signature_entry(whole, key, file.signatures[key], file.targets, library)
+            found.append(entry)
+    if file.kind in WITH_TARGETS:
+        found = [replace(entry, name=name) for entry in found]
     found = [e for e in found if any(not is_no_op(node) for node in e.flat.nodes)]
     found.sort(key=lambda e: (e.name != MAIN_SIGNATURE, -len(e.flat.nodes), e.name))
     return tuple(found) or (_whole_entry(whole, library),)
 
 
-def _signature_entry(whole: Flat, name: str, signature: Proto, library: Library) -> Entry:
+def _signature_entry(
+    whole: Flat, name: str, signature: Proto, extra: Sequence[str], library: Library
+) -> Entry:
     inputs = {
         tensor: (key, shape_of(info.tensor_shape))
         for key, info in sorted(signature.inputs.items())
@@ -75,6 +83,7 @@ def _signature_entry(whole: Flat, name: str, signature: Proto, library: Library)
         if tensor
     ]
     targets = [edge[0] for edge in outputs]
+    targets += [_edge(flat, node, f"signature '{name}'")[0] for node in extra]
     index = {node.name: i for i, node in enumerate(flat.nodes)}
     given = [index[t.partition(":")[0]] for t in inputs if t.partition(":")[0] in index]
     flat.returns = outputs
@@ -169,10 +178,14 @@ def graph_def_of(flat: Flat, library: Library, functions: Sequence[str]) -> Prot
     """Return a GraphDef with the nodes of `flat`, and the functions that it still calls."""
     graph = new("GraphDef")
     graph.versions.producer = library.producer
+    present = {node.name for node in flat.nodes}
     for node in flat.nodes:
         proto = graph.node.add()
         proto.CopyFrom(node.proto)
         proto.name = node.name
+        wanted = colocated_with(proto)
+        if not present.issuperset(wanted):
+            set_colocated(proto, [name for name in wanted if name in present])
         del proto.input[:]
         for i, k in node.inputs:
             source = flat.nodes[i].name

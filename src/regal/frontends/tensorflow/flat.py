@@ -169,6 +169,8 @@ def require_results(flat: Flat) -> None:
 
 def kept(flat: Flat, keep: set[int]) -> Flat:
     """Return `flat` with the nodes `keep` alone; they need no others."""
+    if len(keep) == len(flat.nodes):
+        return flat
     order = sorted(keep)
     number = {old: new for new, old in enumerate(order)}
     nodes = []

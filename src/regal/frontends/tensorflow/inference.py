@@ -47,6 +47,13 @@ class Inference:
     values: dict[Edge, tuple[int, ...]] = field(default_factory=dict)
     assumed: set[int] = field(default_factory=set)  # nodes whose results are guesses
 
+    def __post_init__(self) -> None:
+        """Give all handles the shape of a scalar: nobody asks for it."""
+        for position, node in enumerate(self.flat.nodes):
+            for k, dtype in enumerate(node.results):
+                if base_type(dtype) in HANDLES:
+                    self.shapes[position, k] = self.partial[position, k] = ()
+
     def bind(self, fresh: Mapping[Edge, Bound]) -> None:
         """Take over what was decided about some results."""
         self.bound.update(fresh)
@@ -117,7 +124,6 @@ def _enter(state: Inference, edge: Edge, found: object) -> None:
     position, k = edge
     dtype = base_type(state.flat.nodes[position].results[k])
     if dtype in HANDLES:
-        state.partial[edge] = state.shapes[edge] = ()
         return
     # Less may be known about a part of the graph than about the whole.
     partial = _combined(state.partial.get(edge), shape_of(found.shape))  # type: ignore[attr-defined]

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
+from regal.frontends.tensorflow.classes import colocated_with, set_colocated
 from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
 from regal.frontends.tensorflow.functions import CALLS, body_of, called
+from regal.frontends.tensorflow.schema import Proto, new
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -156,9 +158,28 @@ def _moved(joint: _Joint, scope: int, position: int) -> Node:
     return replace(
         node,
         name=f"{call.name}/{node.name}",
+        proto=_with_outer_classes(joint, scope, node),
         inputs=[joint.edge(scope, edge) for edge in node.inputs],
         controls=controls,
     )
+
+
+def _with_outer_classes(joint: _Joint, scope: int, node: Node) -> Proto:
+    """Return a node of a body that asks to be beside nodes by the names they have outside."""
+    wanted = colocated_with(node.proto)
+    if not wanted:
+        return node.proto
+    call, body = joint.outer.nodes[scope], joint.bodies[scope]
+    given = {
+        body.nodes[argument].name: joint.outer.nodes[call.inputs[i][0]].name
+        for i, argument in enumerate(body.arguments)
+    }
+    inside = {inner.name for inner in body.nodes[len(body.arguments) :]}
+    proto = new("NodeDef")
+    proto.CopyFrom(node.proto)
+    names = [f"{call.name}/{name}" if name in inside else given.get(name) for name in wanted]
+    set_colocated(proto, [name for name in names if name is not None])
+    return proto
 
 
 def _ends(body: Flat) -> list[int]:

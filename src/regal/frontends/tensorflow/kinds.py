@@ -8,6 +8,8 @@ What they rest on in its source: `set_output(i, input(j))` and
 
 from __future__ import annotations
 
+from functools import cache
+
 # Loops of TensorFlow 1: frames that nodes enter and leave.
 ENTER = frozenset({"Enter", "RefEnter"})
 EXIT = frozenset({"Exit", "RefExit"})
@@ -137,6 +139,7 @@ _HOST_ONLY = (
 )
 
 
+@cache
 def needs_host(kind: str) -> bool:
     """Return whether only a CPU can run the operator `kind`, whatever types it has."""
     return any(_matches(kind, pattern) for pattern in _HOST_ONLY.split())

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
 from regal.frontends.tensorflow.functions import called
 from regal.frontends.tensorflow.ops import HANDLES, INT64, base_type
 from regal.frontends.tensorflow.roles import INPUTS, RETURN
@@ -16,8 +15,10 @@ from regal.frontends.tensorflow.values import Partial, set_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from regal.frontends.tensorflow.flat import Edge, Flat, Library, Node
     from regal.frontends.tensorflow.resources import Resource
 
+MOST_BYTES = 1 << 22  # of a graph that is handed on as it is
 LONGEST_CONSTANT = 1024  # bytes; longer ones steer no shapes
 # What only matters when the graph runs.
 _LEFT_OUT = frozenset({"_class", "_output_shapes", "_grappler_do_not_remove"})
@@ -77,6 +78,24 @@ def light_graph(
                 _add_stand_in(graph, stand_ins[edge], source.results[edge[1]], given)
             proto.input.append(stand_ins[edge])
     return graph
+
+
+def without_weights(graph: Proto) -> Proto:
+    """Return a GraphDef that can be imported if `graph` can, without its long constants."""
+    if graph.ByteSize() <= MOST_BYTES:
+        return graph
+    light = new("GraphDef")
+    light.versions.CopyFrom(graph.versions)
+    light.library.CopyFrom(graph.library)
+    for node in graph.node:
+        is_long = node.op == "Const" and node.attr["value"].ByteSize() > LONGEST_CONSTANT
+        if not is_long:
+            light.node.append(node)
+            continue
+        proto = light.node.add(name=node.name, op="FakeParam")
+        proto.attr["dtype"].CopyFrom(node.attr["dtype"])
+        proto.attr["shape"].shape.CopyFrom(node.attr["value"].tensor.tensor_shape)
+    return light
 
 
 def original_names(message: str, flat: Flat) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
@@ -18,7 +19,8 @@ from regal.frontends.tensorflow.entries import entries_of, graph_def_of
 from regal.frontends.tensorflow.flat import Library, edge_name, is_opaque
 from regal.frontends.tensorflow.functions import call_sites
 from regal.frontends.tensorflow.inference import REFUSAL, Inference, infer
-from regal.frontends.tensorflow.light import light_graph
+from regal.frontends.tensorflow.keras_file import read_keras_file
+from regal.frontends.tensorflow.light import light_graph, without_weights
 from regal.frontends.tensorflow.native import native_tensorflow
 from regal.frontends.tensorflow.ops import OpTable
 from regal.frontends.tensorflow.order import node_order
@@ -60,18 +62,32 @@ def load(path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, i
     Cost: 0.5 s to start TensorFlow's native code, a few passes over the nodes, and one pass of
     TensorFlow's inference per layer of results that depend on data.
     """
-    file = read_graph_file(path)
+    is_keras = path.suffix.lower() == ".keras"
+    file = read_keras_file(path) if is_keras else read_graph_file(path)
     name = path.name.partition(".")[0] or path.name
     return model_of(file, name, path, Wishes(shapes, dims))
 
 
-def model_of(file: GraphFile, name: str, path: Path | None, wishes: Wishes) -> LoadedModel:
-    """Return the model in a graph message, its open dimensions bound."""
+def model_of(
+    file: GraphFile, name: str, path: Path | None, wishes: Wishes, function: object = None
+) -> LoadedModel:
+    """Return the model in a graph message, its open dimensions bound.
+
+    Args:
+        file: the message.
+        name: of the entry, if the message has one without a name.
+        path: where it came from, if it was a file.
+        wishes: what the user says about dimensions.
+        function: what it was made of, if that was a function in this process.
+    """
     try:
         with native_tensorflow() as native:
-            return _model_of(file, name, path, wishes, native)
+            model = _model_of(file, name, path, wishes, native)
     except RecursionError as error:
         raise ModelError(f"'{path or name}' is nested too deep") from error
+    if function is None or not isinstance(model.source, TensorFlowSource):
+        return model
+    return replace(model, source=replace(model.source, function=function))
 
 
 def _model_of(
@@ -157,7 +173,7 @@ def _notes(reading: Reading, file: GraphFile, native: NativeTensorFlow) -> list[
         listed = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         notes.append(f"the shapes of {listed}{more} depend on data: taken as {why}")
-    refused = native.import_error(file.graph)
+    refused = native.import_error(without_weights(file.graph))
     if refused:
         notes.append(f"TensorFlow cannot run the file as it is: {refused}")
     return notes

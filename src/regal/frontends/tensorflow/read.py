@@ -28,6 +28,9 @@ SAVED_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _KINDS = ("SavedModel", "MetaGraphDef", "GraphDef")
 _OP = re.compile(r"[A-Za-z_>][\w.>-]*")
 _GZIP = b"\x1f\x8b"
+# Where this package keeps the targets of functions in a MetaGraph that it makes.
+TARGETS = "regal.targets"
+WITH_TARGETS = frozenset({"Keras", "Function"})
 _SERVING = "serve"  # the tag of the graph that is for inference
 
 
@@ -35,10 +38,11 @@ _SERVING = "serve"  # the tag of the graph that is for inference
 class GraphFile:
     """A file's message and the parts of it that make a graph."""
 
-    kind: str  # "SavedModel", "MetaGraphDef" or "GraphDef"
+    kind: str  # "SavedModel", "MetaGraphDef" or "GraphDef"; "Keras", "Function": a MetaGraphDef
     message: Proto
     graph: Proto  # the GraphDef in it
     signatures: Mapping[str, Proto]
+    targets: tuple[str, ...] = ()  # nodes that run with every signature
     notes: tuple[str, ...] = ()
 
 
@@ -68,7 +72,7 @@ def read_graph_file(path: Path) -> GraphFile:
         raise ModelError(f"'{path}' is nested too deep") from error
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"'{path}' is no TensorFlow graph: byte {error.start} is no text"
+            f"'{path}' is no TensorFlow graph: byte {error.start} is no UTF-8 text"
         ) from None
 
 
@@ -130,16 +134,24 @@ def _is_plausible(graph: Proto) -> bool:
 
 def _graph_file(path: Path, kind: str, message: Proto) -> GraphFile:
     graph = _graph_in(kind, message)
-    if graph is None or not (graph.node or graph.library.function):
+    if graph is None or not graph.node:
         raise ModelError(f"'{path}' holds a {kind} without nodes")
+    return graph_file_of(kind, message)
+
+
+def graph_file_of(kind: str, message: Proto) -> GraphFile:
+    """Return a message that holds a graph, taken apart."""
     if kind == "GraphDef":
-        return GraphFile(kind, message, graph, {})
+        return GraphFile(kind, message, message, {})
     meta = _meta_graph(message) if kind == "SavedModel" else message
     notes: tuple[str, ...] = ()
     if kind == "SavedModel" and len(message.meta_graphs) > 1:
         tags = " ".join(meta.meta_info_def.tags)
         notes = (f"of {len(message.meta_graphs)} graphs, the one with the tags '{tags}' is read",)
-    return GraphFile(kind, message, graph, dict(meta.signature_def), notes)
+    targets: tuple[str, ...] = ()
+    if kind in WITH_TARGETS and TARGETS in meta.collection_def:
+        targets = tuple(meta.collection_def[TARGETS].node_list.value)
+    return GraphFile(kind, message, meta.graph_def, dict(meta.signature_def), targets, notes)
 
 
 def _graph_in(kind: str, message: Proto) -> Proto | None:

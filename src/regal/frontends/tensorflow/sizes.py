@@ -15,6 +15,8 @@ from regal.frontends.tensorflow.inference import Inference, infer, require_consi
 from regal.frontends.tensorflow.inline import inlined
 from regal.frontends.tensorflow.kinds import MERGE
 from regal.frontends.tensorflow.light import Bound
+from regal.frontends.tensorflow.lists import TensorList, find_lists, read_bounds
+from regal.frontends.tensorflow.ops import HANDLES, base_type
 from regal.frontends.tensorflow.order import is_back_edge, node_order
 from regal.frontends.tensorflow.resources import Resource, Resources, find_resources, note_access
 
@@ -43,7 +45,16 @@ class Sized:
     resources: Resources
     shapes: Mapping[Edge, Shape]
     values: Mapping[Edge, tuple[int, ...]]
+    lists: Mapping[Edge, TensorList]
     bodies: dict[int, tuple[Sized, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the arguments of a function stand for besides values."""
+
+    resources: dict[int, Resource] = field(default_factory=dict)
+    lists: dict[Edge, TensorList] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -63,7 +74,7 @@ def sized(
     reading: Reading,
     flat: Flat,
     bound: Mapping[Edge, Bound],
-    given: Mapping[int, Resource] | None = None,
+    outside: Outside | None = None,
     running: tuple[str, ...] = (),
 ) -> Sized:
     """Return `flat` with the shape of every result.
@@ -72,7 +83,7 @@ def sized(
         reading: TensorFlow and the file's functions; gets notes.
         flat: the graph.
         bound: shapes of its inputs.
-        given: arguments that stand for resources.
+        outside: what its arguments stand for.
         running: the functions in which this one runs.
 
     Raises:
@@ -82,10 +93,12 @@ def sized(
     depend on data.
     """
     order = node_order(flat)
-    resources = find_resources(flat, order, given)
+    outside = outside or Outside()
+    resources = find_resources(flat, order, outside.resources)
     state = Inference(flat, reading.library, order, resources)
     state.bind(bound)
-    result = Sized(flat, order, resources, state.shapes, state.values)
+    lists = dict(outside.lists)  # grows with what comes out of functions
+    result = Sized(flat, order, resources, state.shapes, state.values, lists)
     calls = {
         i: functions
         for i, node in enumerate(flat.nodes)
@@ -95,10 +108,13 @@ def sized(
     for _ in range(MOST_ROUNDS):
         infer(state, reading.native, active)
         active = state.open_nodes()
+        result.lists = find_lists(flat, order, state.shapes, state.values, lists)
         fresh = _bodies_that_are_ready(reading, result, state, calls, running)
+        lists |= _returned_lists(result)
         if active:
             fresh |= folded(state)
             fresh |= exact_bounds(state, active)
+            fresh |= read_bounds(flat, active, result.lists)
         if not fresh and not active:
             return result
         if not fresh:
@@ -106,7 +122,19 @@ def sized(
         state.bind(fresh)
     _assume_the_rest(reading, state)
     _bodies_that_are_ready(reading, result, state, calls, running)
+    result.lists = find_lists(flat, order, state.shapes, state.values, lists)
     return result
+
+
+def _returned_lists(result: Sized) -> dict[Edge, TensorList]:
+    """Return the lists that functions return."""
+    return {
+        (position, k): body.lists[edge]
+        for position, bodies in result.bodies.items()
+        for body in bodies
+        for k, edge in enumerate(body.flat.returns)
+        if edge in body.lists
+    }
 
 
 def _assumptions(reading: Reading, state: Inference, active: Sequence[int]) -> dict[Edge, Bound]:
@@ -188,7 +216,7 @@ def _bodies_that_are_ready(
         if position in result.bodies or not state.is_ready(position):
             continue
         node = state.flat.nodes[position]
-        result.bodies[position] = _bodies(reading, state, position, functions, running)
+        result.bodies[position] = _bodies(reading, result, state, position, functions, running)
         bodies = result.bodies[position]
         # The first body of a While is its condition, which yields nothing.
         for body in bodies[1:] if node.kind in WHILES else bodies:
@@ -204,6 +232,7 @@ def _bodies_that_are_ready(
 
 def _bodies(
     reading: Reading,
+    result: Sized,
     state: Inference,
     position: int,
     functions: Sequence[tuple[str, Mapping[str, Proto]]],
@@ -218,12 +247,8 @@ def _bodies(
         flat = body_of(name, attributes, reading.library)
         edges = _arguments(state, position, len(flat.arguments))
         shapes = tuple(state.shapes[edge] for edge in edges)
-        resources = {
-            flat.arguments[i]: state.resources.known[number]
-            for i, edge in enumerate(edges)
-            if (number := state.resources.at(edge)) is not None
-        }
-        key = (name, str(sorted(attributes.items(), key=str)), shapes, str(resources))
+        given = _outside(result, flat, edges)
+        key = (name, str(sorted(attributes.items(), key=str)), shapes, str(given))
         if key not in reading.bodies:
             reading.body_nodes += len(flat.nodes)
             if reading.body_nodes > MOST_BODY_NODES:
@@ -233,11 +258,27 @@ def _bodies(
                 ] = None
                 return ()
             flat = inlined(flat, reading.library, reading.sites)
-            bound = {(a, 0): Bound(s) for a, s in zip(flat.arguments, shapes, strict=False)}
-            reading.bodies[key] = sized(reading, flat, bound, resources, (*running, name))
+            bound = {
+                (argument, 0): Bound(shape)
+                for argument, shape in zip(flat.arguments, shapes, strict=True)
+                if base_type(flat.nodes[argument].results[0]) not in HANDLES
+            }
+            reading.bodies[key] = sized(reading, flat, bound, given, (*running, name))
         bodies.append(reading.bodies[key])
     _note_accesses(state, position, bodies)
     return tuple(bodies)
+
+
+def _outside(result: Sized, flat: Flat, edges: Sequence[Edge]) -> Outside:
+    """Return what the arguments of a function stand for, given the values that it gets."""
+    given = Outside()
+    for argument, edge in zip(flat.arguments, edges, strict=True):
+        number = result.resources.at(edge)
+        if number is not None:
+            given.resources[argument] = result.resources.known[number]
+        if edge in result.lists:
+            given.lists[argument, 0] = result.lists[edge]
+    return given
 
 
 def _arguments(state: Inference, position: int, count: int) -> list[Edge]:

@@ -14,7 +14,8 @@ from regal.frontends.tensorflow.kinds import (
     VIEWS,
     VIEWS_OF_EQUAL_SIZE,
 )
-from regal.frontends.tensorflow.ops import HANDLES, base_type
+from regal.frontends.tensorflow.lists import KEEPERS
+from regal.frontends.tensorflow.ops import RESOURCE, base_type
 from regal.frontends.tensorflow.schema import REF
 from regal.frontends.tensorflow.values import bytes_of
 
@@ -39,6 +40,8 @@ def view_of(graph: Sized, position: int, k: int) -> View | None:
         if node.kind == "IdentityN":
             return k, 0
         return (0, 0) if k == 0 else None
+    if k == 0 and node.kind in KEEPERS:
+        return 0, 0
     if k == 0 and _leaves_data_alone(graph, position, node):
         return 0, 0
     if node.kind in SLICES:
@@ -67,7 +70,7 @@ def _fits(graph: Sized, source: Edge, target: Edge) -> bool:
     """Return whether a buffer can be handed on: equal type and number of elements."""
     return (
         _type(graph, source) == _type(graph, target)
-        and base_type(_type(graph, source)) not in HANDLES
+        and base_type(_type(graph, source)) != RESOURCE
         and prod(graph.shapes[source]) == prod(graph.shapes[target])
     )
 
