@@ -20,6 +20,7 @@ from regal.data.items import Item, breadth_first
 from regal.data.pack import packed
 from regal.data.structure import structure_hash
 from regal.data.tracers import tracer_of
+from regal.files import write_atomically
 from regal.graph.check import require_valid_graph
 
 if TYPE_CHECKING:
@@ -30,20 +31,30 @@ if TYPE_CHECKING:
 ITEM_CPU_SECONDS = 60  # of one trace; slower ones are a row that says so
 ITEM_SECONDS = 900.0  # then the process is ended: it is stuck, or the machine is
 WORKER_BYTES = 8 << 30
-ITEMS_PER_WORKER = 60  # then a fresh process: tracers keep memory
+ITEMS_PER_WORKER = 24  # then a fresh process: tracers keep memory
 FEWEST_OPS, MOST_OPS = 30, 20_000
 LOG = "log.jsonl"
 
 
-def build(items: Sequence[Item], folder: Path, *, workers: int = 1) -> list[dict[str, Any]]:
+def build(
+    items: Sequence[Item], folder: Path, *, workers: int = 1, retry: bool = False
+) -> list[dict[str, Any]]:
     """Trace `items` into `folder`, one file per graph, and return all rows of its log.
 
     Items with a row in the log are not traced again: a build that was stopped goes on where it
     was. A failure is a row with its reason; so is a graph that is too small or too large.
 
+    Args:
+        items: what to trace.
+        folder: of the files and the log; it is made if need be.
+        workers: processes that trace at the same time.
+        retry: trace again what failed.
+
     Cost: a second to a minute per item and worker.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if retry:
+        _forget_failures(folder)
     rows = read_log(folder)
     done = {row["key"] for row in rows}
     pool = [_Worker(folder) for _ in range(workers)]
@@ -71,6 +82,11 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def _forget_failures(folder: Path) -> None:
+    rows = [row for row in read_log(folder) if "failure" not in row]
+    write_atomically(folder / LOG, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
 def file_of(key: str) -> str:
     """Return the name of the file that holds the graph of an item."""
     return key.replace("/", "~") + ".graph"
@@ -80,7 +96,7 @@ def trace_to_file(item: Item, folder: Path) -> dict[str, Any]:
     """Return the row of one item; its graph is written to `folder` if it belongs to the set."""
     started = time.perf_counter()
     row: dict[str, Any] = {"key": item.key, **asdict(item)}
-    tracer = tracer_of(item.source)
+    tracer = tracer_of(item.framework, item.source)
     graph = require_valid_graph(replace(tracer.trace(item), name=item.key))
     row |= {
         "ops": len(graph.ops),
@@ -101,9 +117,9 @@ def trace_to_file(item: Item, folder: Path) -> dict[str, Any]:
 
 def _batches(items: Sequence[Item]) -> list[list[Item]]:
     """Return the items in batches of one source each, the sources taking turns."""
-    by_source: dict[str, list[Item]] = {}
+    by_source: dict[tuple[str, str], list[Item]] = {}
     for item in breadth_first(items):
-        by_source.setdefault(item.source, []).append(item)
+        by_source.setdefault((item.framework, item.source), []).append(item)
     n = ITEMS_PER_WORKER
     rows = [[group[i : i + n] for i in range(0, len(group), n)] for group in by_source.values()]
     return [batch for turn in zip_longest(*rows) for batch in turn if batch is not None]

@@ -26,22 +26,32 @@ if TYPE_CHECKING:
             """Return name and version of the packages that define the architectures."""
 
 
+# Framework and source -> module.
 TRACERS = {
-    "timm": "regal.data.tracers.timm",
-    "transformers": "regal.data.tracers.transformers",
-    "diffusers": "regal.data.tracers.diffusers",
-    "zoo": "regal.data.tracers.torch_zoo",
-    "flax": "regal.data.tracers.jax_zoo",
-    "keras.applications": "regal.data.tracers.keras",
+    ("torch", "timm"): "regal.data.tracers.timm",
+    ("torch", "transformers"): "regal.data.tracers.transformers",
+    ("torch", "diffusers"): "regal.data.tracers.diffusers",
+    ("torch", "zoo"): "regal.data.tracers.torch_zoo",
+    ("jax", "flax"): "regal.data.tracers.jax_zoo",
+    ("tensorflow", "keras.applications"): "regal.data.tracers.keras",
+    ("onnx", "onnx.light"): "regal.data.tracers.onnx_light",
+    ("onnx", "torch.onnx"): "regal.data.tracers.onnx_export",
+    ("tflite", "keras.applications"): "regal.data.tracers.tflite",
 }
 
 
-def tracer_of(source: str) -> Tracer:
+def source_names() -> list[str]:
+    """Return the names of all sources: "torch/timm" and so on."""
+    return ["/".join(source) for source in TRACERS]
+
+
+def tracer_of(framework: str, source: str) -> Tracer:
     """Return the tracer of a source.
 
     Raises:
         UsageError: there is none.
     """
-    if source not in TRACERS:
-        raise UsageError(f"unknown source '{source}'; known: {', '.join(TRACERS)}")
-    return cast("Tracer", import_module(TRACERS[source]))
+    if (framework, source) not in TRACERS:
+        known = ", ".join(source_names())
+        raise UsageError(f"unknown source '{framework}/{source}'; known: {known}")
+    return cast("Tracer", import_module(TRACERS[framework, source]))
