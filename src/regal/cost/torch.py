@@ -211,6 +211,7 @@ FLOPS: Final[Mapping[str, Rule]] = {
         ("addmm", "baddbmm", "addbmm", "addmv", "addmm_activation"), _ADDED_PRODUCT
     ),
     "grouped_mm": _PRODUCT,
+    "einsum": f.einsum,
     "outer": f.per_output(1),
     "ger": f.per_output(1),
     "addr": f.per_output(2),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64  # bytes: what PyTorch's CPU allocator aligns to
 MOST_ATTRIBUTE_INTS = 16
+MOST_CHARACTERS = 64
 # Kernels that write to arguments when training, although their schemas do not say so.
 UNDECLARED = {
     "aten::native_batch_norm": ("running_mean", "running_var"),
@@ -233,9 +234,11 @@ def _offset_of(value: torch.Tensor) -> int:
 
 
 def _attributes(arguments: Mapping[str, object]) -> Iterator[tuple[str, AttributeValue]]:
-    """Return the plain arguments: numbers, and short lists of integers."""
+    """Return the plain arguments: numbers, short texts, and short lists of integers."""
     for name, value in arguments.items():
         if isinstance(value, bool | int | float):
+            yield name, value
+        elif isinstance(value, str) and len(value) <= MOST_CHARACTERS:
             yield name, value
         elif isinstance(value, list | tuple) and 0 < len(value) <= MOST_ATTRIBUTE_INTS:
             if all(type(item) is int for item in value):
