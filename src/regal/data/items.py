@@ -31,9 +31,7 @@ class Item:
     def key(self) -> str:
         """Return the name of the item, unique in the data set."""
         size = f"-{self.size}" if self.size else ""
-        return (
-            f"{self.framework}/{self.source}/{self.architecture}/{self.mode}-b{self.batch}{size}"
-        )
+        return f"{self.framework}/{self.source}/{self.architecture}/{self.mode}-b{self.batch}{size}"
 
 
 def breadth_first(items: Iterable[Item]) -> list[Item]:

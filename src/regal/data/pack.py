@@ -139,9 +139,7 @@ def _ops(columns: Mapping[str, Any]) -> tuple[Op, ...]:
     written, read = iter(columns["written"]), iter(columns["read"])
     ops = []
     last = -1  # the tensor that was written last
-    rows = zip(
-        columns["kind"], columns["writes"], columns["reads"], columns["flops"], strict=True
-    )
+    rows = zip(columns["kind"], columns["writes"], columns["reads"], columns["flops"], strict=True)
     for i, (kind, writes, reads, flops) in enumerate(rows):
         outputs = []
         for _ in range(writes):
@@ -179,9 +177,7 @@ def _tensors(columns: Mapping[str, Any]) -> tuple[Tensor, ...]:
     transfer = _dense(columns, "transfer_ns")
     usual: dict[tuple[int, int], int] = {}
     tensors = []
-    rows = zip(
-        columns["shape"], columns["dtype"], columns["role"], columns["storage"], strict=True
-    )
+    rows = zip(columns["shape"], columns["dtype"], columns["role"], columns["storage"], strict=True)
     for i, (shape, dtype, role, back) in enumerate(rows):
         key = (shape, dtype)
         if key not in usual:

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jax")
 
-import jax.numpy as jnp  # noqa: E402
+import jax
+import jax.numpy as jnp
 
-from regal.frontends.jax.jaxpr import graph_of  # noqa: E402
-from regal.graph.check import require_valid_graph  # noqa: E402
-from regal.graph.types import ABSENT, Graph, Role  # noqa: E402
+from regal.frontends.jax.jaxpr import graph_of
+from regal.graph.check import require_valid_graph
+from regal.graph.types import ABSENT, Graph, Role
 
 
 def traced(function: Any, *shapes: tuple[int, ...], roles: tuple[Role, ...] = ()) -> Graph:

@@ -2,17 +2,19 @@
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from regal.frontends.torch.eager import (  # noqa: E402
+import torch
+
+from regal.frontends.torch.eager import (
     adam,
     momentum,
     recorded_inference,
     recorded_step,
 )
-from regal.frontends.torch.trace import fake_module  # noqa: E402
-from regal.graph.check import require_valid_graph  # noqa: E402
-from regal.graph.types import Graph, Role  # noqa: E402
+from regal.frontends.torch.trace import fake_module
+from regal.graph.check import require_valid_graph
+from regal.graph.types import Graph, Role
 
 
 def inference(make: type, *shapes: tuple[int, ...]) -> Graph:
@@ -105,9 +107,7 @@ def test_a_training_step_updates_its_state_after_the_gradients() -> None:
     module, mode = fake_module(Loss)
     with mode:
         x = torch.zeros(2, 3)
-    graph = require_valid_graph(
-        recorded_step(module, mode, (x,), "g", momentum, ("velocity",))
-    )
+    graph = require_valid_graph(recorded_step(module, mode, (x,), "g", momentum, ("velocity",)))
     assert kinds(graph)[:2] == ["mul.Tensor", "sum.default"]
     assert kinds(graph)[-3:] == ["mul_.Tensor", "add_.Tensor", "add_.Tensor"]
     state = [t.name for t in graph.tensors if t.role is Role.STATE]

@@ -2,13 +2,15 @@
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from regal.errors import ModelError  # noqa: E402
-from regal.frontends.torch.fx import graph_of  # noqa: E402
-from regal.frontends.torch.trace import exported_graph, fake_module, joint_graph  # noqa: E402
-from regal.graph.check import require_valid_graph  # noqa: E402
-from regal.graph.types import Role  # noqa: E402
+import torch
+
+from regal.errors import ModelError
+from regal.frontends.torch.fx import graph_of
+from regal.frontends.torch.trace import exported_graph, fake_module, joint_graph
+from regal.graph.check import require_valid_graph
+from regal.graph.types import Role
 
 
 class Chain(torch.nn.Module):

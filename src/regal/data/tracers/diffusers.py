@@ -19,9 +19,10 @@ Shape = tuple[int, ...]
 TOKENS = 77
 TRAINING_BATCH = 4
 
-# Architecture -> (class, family, configuration, inputs by name: shape, or shape and dtype "long").
+# Architecture -> (class, family, configuration, shapes of the inputs without the batch).
 ARCHITECTURES: dict[str, tuple[str, str, dict[str, Any], dict[str, Shape]]] = {
-    "unet2d": ("UNet2DModel", "diffusion-unet", {"sample_size": 64}, {"sample": (3, 64, 64), "timestep": ()}),
+    "unet2d": ("UNet2DModel", "diffusion-unet", {"sample_size": 64},
+               {"sample": (3, 64, 64), "timestep": ()}),
     "unet2d-small": (
         "UNet2DModel", "diffusion-unet",
         {"sample_size": 32, "block_out_channels": (128, 256), "layers_per_block": 1,
@@ -39,7 +40,8 @@ ARCHITECTURES: dict[str, tuple[str, str, dict[str, Any], dict[str, Shape]]] = {
         "UNet2DConditionModel", "diffusion-unet",
         {"cross_attention_dim": 1024, "layers_per_block": 3},
         {"sample": (4, 32, 32), "timestep": (), "encoder_hidden_states": (TOKENS, 1024)}),
-    "unet1d": ("UNet1DModel", "diffusion-unet", {"in_channels": 14, "out_channels": 14},
+    "unet1d": ("UNet1DModel", "diffusion-unet", {"in_channels": 14, "out_channels": 14,
+                                                 "extra_in_channels": 16},
                {"sample": (14, 65536), "timestep": ()}),
     "unet3d-condition": (
         "UNet3DConditionModel", "diffusion-unet", {"cross_attention_dim": 1024},
@@ -47,7 +49,8 @@ ARCHITECTURES: dict[str, tuple[str, str, dict[str, Any], dict[str, Shape]]] = {
     "autoencoder-kl": (
         "AutoencoderKL", "autoencoder",
         {"block_out_channels": (128, 256, 512, 512), "layers_per_block": 2,
-         "down_block_types": ("DownEncoderBlock2D",) * 4, "up_block_types": ("UpDecoderBlock2D",) * 4},
+         "down_block_types": ("DownEncoderBlock2D",) * 4,
+         "up_block_types": ("UpDecoderBlock2D",) * 4},
         {"sample": (3, 256, 256)}),
     "autoencoder-kl-small": ("AutoencoderKL", "autoencoder", {}, {"sample": (3, 64, 64)}),
     "autoencoder-tiny": ("AutoencoderTiny", "autoencoder", {}, {"sample": (3, 128, 128)}),
@@ -58,7 +61,8 @@ ARCHITECTURES: dict[str, tuple[str, str, dict[str, Any], dict[str, Shape]]] = {
               {"hidden_states": (4, 32, 32), "timestep": (1,), "class_labels": (1,)}),
     "pixart": ("PixArtTransformer2DModel", "dit",
                {"num_layers": 8, "sample_size": 32, "use_additional_conditions": False},
-               {"hidden_states": (4, 32, 32), "encoder_hidden_states": (TOKENS, 1152), "timestep": (1,)}),
+               {"hidden_states": (4, 32, 32), "encoder_hidden_states": (TOKENS, 1152),
+                "timestep": (1,)}),
     "sd3": ("SD3Transformer2DModel", "dit", {"num_layers": 6, "sample_size": 32},
             {"hidden_states": (16, 32, 32), "encoder_hidden_states": (TOKENS, 4096),
              "pooled_projections": (2048,), "timestep": (1,)}),

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 # Small ones: their weights are real here, and written to a file.
 NAMES = (
     "resnet18", "mobilenetv3_small_100", "levit_128s", "vit_tiny_patch16_224", "edgenext_xx_small",
-    "convnext_atto", "mobilevit_xxs", "ghostnet_100", "regnety_002", "mixer_s32_224", "efficientvit_b0",
+    "convnext_atto", "mobilevit_xxs", "ghostnet_100", "regnety_002", "mixer_s32_224",
+    "efficientvit_b0",
     "poolformer_s12", "mnasnet_small", "tinynet_e", "xcit_nano_12_p16_224", "pit_ti_224",
     "fastvit_t8", "repvit_m0_9", "hrnet_w18_small", "inception_v3", "densenet121", "dla34",
     "rexnet_100", "gernet_s", "vovnet39a", "swin_tiny_patch4_window7_224", "coat_lite_tiny",
@@ -41,9 +42,7 @@ ZOO = (
 
 def items() -> list[Item]:
     """Return inference items of timm's and the zoo's small models."""
-    known = {
-        item.architecture: item for item in (*timm_tracer.items(), *torch_zoo.items())
-    }
+    known = {item.architecture: item for item in (*timm_tracer.items(), *torch_zoo.items())}
     names = [*NAMES, *(name for name in ZOO if name in known)]
     families = {name: _family_of(name, known) for name in names}
     return [
@@ -69,7 +68,9 @@ def trace(item: Item) -> Graph:
 
 def version() -> str:
     """Return the versions of torch and onnxscript."""
-    return f"torch {torch.__version__}, onnxscript {onnxscript.__version__}, timm {timm.__version__}"
+    return (
+        f"torch {torch.__version__}, onnxscript {onnxscript.__version__}, timm {timm.__version__}"
+    )
 
 
 def _family_of(name: str, known: dict[str, Item]) -> str:

@@ -50,9 +50,7 @@ def sgd_step(model: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(slope, tf.IndexedSlices):
                 slope = tf.convert_to_tensor(slope)
             if slope is not None:
-                tf.raw_ops.ResourceApplyGradientDescent(
-                    var=weight.handle, alpha=RATE, delta=slope
-                )
+                tf.raw_ops.ResourceApplyGradientDescent(var=weight.handle, alpha=RATE, delta=slope)
         return value
 
     return step

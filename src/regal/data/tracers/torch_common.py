@@ -48,7 +48,7 @@ _declared: list[torch.library.Library] = []  # a library lives as long as its ob
 def import_torchvision() -> None:
     """Make `import torchvision` work beside a build of torch that its operators do not fit."""
     try:
-        import torchvision  # noqa: F401
+        import torchvision
     except RuntimeError:
         library = torch.library.Library("torchvision", "FRAGMENT")
         for schema in TORCHVISION_OPERATORS:

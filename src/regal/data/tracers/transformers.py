@@ -26,9 +26,9 @@ LAYER_KEYS = (
 TRAINING_BATCH = 4
 # What a type cannot do without: it has no default for it, or none that runs.
 SETTINGS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        ("autoformer", "informer", "time_series_transformer"), {"prediction_length": 24}
-    ),
+    "autoformer": {"prediction_length": 24},
+    "informer": {"prediction_length": 24},
+    "time_series_transformer": {"prediction_length": 24},
     "vilt": {"max_position_embeddings": 64},
     "esm": {"vocab_size": 33},
     "diffusion_gemma": {"pad_token_id": 0},
@@ -57,7 +57,9 @@ def items() -> list[Item]:
 
 def trace(item: Item) -> Graph:
     """Return the graph of an item; depth is cut to MOST_LAYERS, inputs are `TOKENS` tokens."""
-    config = transformers.AutoConfig.for_model(item.architecture, **SETTINGS.get(item.architecture, {}))
+    config = transformers.AutoConfig.for_model(
+        item.architecture, **SETTINGS.get(item.architecture, {})
+    )
     config = shallow(config)
     names: list[str] = []
 

@@ -220,14 +220,20 @@ def _attributes(equation: JaxprEqn) -> dict[str, AttributeValue]:
     for key, value in equation.params.items():
         if isinstance(value, bool | int | float):
             found[key] = value
-        elif isinstance(value, tuple) and 0 < len(value) <= MOST_ATTRIBUTE_INTS:
-            if all(type(item) is int for item in value):
-                found[key] = value
-    numbers = equation.params.get("dimension_numbers")
+        elif numbers := _short_list(value):
+            found[key] = numbers
+    axes = equation.params.get("dimension_numbers")
     if equation.primitive.name == "dot_general":
-        found["lhs_contracting"] = tuple(int(axis) for axis in numbers[0][0])
+        found["lhs_contracting"] = tuple(int(axis) for axis in axes[0][0])
     if equation.primitive.name == "conv_general_dilated":
-        found["rhs_out_axis"] = int(numbers.rhs_spec[0])
+        found["rhs_out_axis"] = int(axes.rhs_spec[0])
     if equation.primitive.name == "scan":
         found["trip_count"] = int(equation.params["length"])
     return found
+
+
+def _short_list(value: object) -> tuple[int, ...]:
+    """Return a short list of integers; () for what is none."""
+    if not isinstance(value, tuple) or len(value) > MOST_ATTRIBUTE_INTS:
+        return ()
+    return value if all(type(item) is int for item in value) else ()

@@ -236,10 +236,16 @@ def _offset_of(value: torch.Tensor) -> int:
 def _attributes(arguments: Mapping[str, object]) -> Iterator[tuple[str, AttributeValue]]:
     """Return the plain arguments: numbers, short texts, and short lists of integers."""
     for name, value in arguments.items():
-        if isinstance(value, bool | int | float):
+        if isinstance(value, bool | int | float) or (
+            isinstance(value, str) and len(value) <= MOST_CHARACTERS
+        ):
             yield name, value
-        elif isinstance(value, str) and len(value) <= MOST_CHARACTERS:
-            yield name, value
-        elif isinstance(value, list | tuple) and 0 < len(value) <= MOST_ATTRIBUTE_INTS:
-            if all(type(item) is int for item in value):
-                yield name, tuple(value)
+        elif numbers := _short_list(value):
+            yield name, numbers
+
+
+def _short_list(value: object) -> tuple[int, ...]:
+    """Return a short list of integers; () for what is none."""
+    if not isinstance(value, list | tuple) or len(value) > MOST_ATTRIBUTE_INTS:
+        return ()
+    return tuple(value) if all(type(item) is int for item in value) else ()

@@ -105,8 +105,8 @@ def _read_attribute(reader: _Reader, node: Node) -> None:
 def _read_call(reader: _Reader, node: Node) -> None:
     if node.target is operator.getitem and isinstance(node.args[1], int):
         source = node.args[0]
-        whole = reader.values[source]  # type: ignore[index]
-        at = _position_of(source, node.args[1])  # type: ignore[arg-type]
+        whole = reader.values[source]
+        at = _position_of(source, node.args[1])
         reader.values[node] = (whole[at],) if at is not None and at < len(whole) else ()
         return
     results = tuple(_leaves(node))
@@ -161,5 +161,5 @@ def _tensors_in(reader: _Reader, argument: object) -> list[int]:
         found.extend(reader.values.get(node, ()))
         return node
 
-    map_arg(argument, visit)  # type: ignore[arg-type]
+    map_arg(argument, visit)
     return found

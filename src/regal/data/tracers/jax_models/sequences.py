@@ -14,7 +14,8 @@ from regal.data.tracers.jax_models import Recipe, floats, ints
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Array = jax.Array
+    from jax import Array
+
 WORDS = 1000
 TOKENS = 32
 WIDTH = 64
@@ -101,7 +102,7 @@ class Experts(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A stack of layers: "bert" (after), "gpt" (before), "llama", "moe", "performer", "parallel"."""
+    """A stack of layers, normalized after ("bert") or before ("gpt"), and later kinds."""
 
     kind: str
     depth: int

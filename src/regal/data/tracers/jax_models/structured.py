@@ -14,7 +14,8 @@ from regal.data.tracers.jax_models import Recipe, floats, ints
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Array = jax.Array
+    from jax import Array
+
 WIDTH = 32
 NODES, EDGES = 128, 512
 
@@ -47,13 +48,13 @@ class GraphNet(nn.Module):
             kept.append(x)
         return Mlp((WIDTH, 1))(jnp.concatenate(kept, -1)).sum()
 
-    def _layer(
-        self, x: Array, place: Array, source: Array, target: Array
-    ) -> tuple[Array, Array]:
+    def _layer(self, x: Array, place: Array, source: Array, target: Array) -> tuple[Array, Array]:
         total = partial(jax.ops.segment_sum, segment_ids=target, num_segments=NODES)
         if self.kind == "gcn":
             degree = total(jnp.ones(EDGES)) + 1.0
-            message = nn.Dense(WIDTH)(x)[source] / jnp.sqrt(degree[source] * degree[target])[:, None]
+            message = (
+                nn.Dense(WIDTH)(x)[source] / jnp.sqrt(degree[source] * degree[target])[:, None]
+            )
             return nn.relu(total(message)), place
         if self.kind == "gat":
             h = nn.Dense(WIDTH)(x)

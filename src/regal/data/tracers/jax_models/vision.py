@@ -14,7 +14,8 @@ from regal.data.tracers.jax_models import Recipe, floats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Array = jax.Array
+    from jax import Array
+
 SIDE = 64
 
 

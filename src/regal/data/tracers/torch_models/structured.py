@@ -44,10 +44,8 @@ class MessagePassing(nn.Module):
                 total = torch.zeros_like(x[:, :1]).index_add(0, target, share)
                 message = message * share / (total[target] + 1e-6)
             summed = torch.zeros_like(x).index_add(0, target, message)
-            if self.kind == "gated":
-                x = self.cell(summed, x)
-            else:
-                x = torch.relu(keep(x) + summed)
+            is_gated = self.kind == "gated"
+            x = self.cell(summed, x) if is_gated else torch.relu(keep(x) + summed)
             kept.append(x.mean(dim=0))
         return self.head(torch.cat(kept))
 
@@ -78,9 +76,7 @@ class Experts(nn.Module):
             y = self.norms[2 * i + 1](x)
             best, index = torch.topk(self.gates[i](y), 2, dim=-1)
             share = torch.zeros_like(self.gates[i](y)).scatter(-1, index, best.softmax(dim=-1))
-            parts = [
-                expert(y) * share[..., e : e + 1] for e, expert in enumerate(self.experts[i])
-            ]
+            parts = [expert(y) * share[..., e : e + 1] for e, expert in enumerate(self.experts[i])]
             x = x + torch.stack(parts).sum(dim=0)
         return x
 
@@ -97,9 +93,7 @@ class TreeLstm(nn.Module):
         """Return the root's state; `leaves` (batch, 2**height, WIDTH)."""
         states = [(leaf, torch.tanh(leaf)) for leaf in leaves.unbind(1)]
         while len(states) > 1:
-            states = [
-                self._join(states[i], states[i + 1]) for i in range(0, len(states), 2)
-            ]
+            states = [self._join(states[i], states[i + 1]) for i in range(0, len(states), 2)]
         return states[0][0]
 
     def _join(
@@ -180,14 +174,12 @@ class Cells(nn.Module):
             for _ in range(cells)
         ]
         self.stem = nn.Conv2d(3, WIDTH, 3, padding=1)
-        self.fit = nn.ModuleList(nn.LazyConv2d(WIDTH, 1) for _ in range(2 * cells))
+        widths = [WIDTH if i < 3 else WIDTH * nodes for i in range(2 * cells)]
+        self.fit = nn.ModuleList(nn.Conv2d(width, WIDTH, 1) for width in widths)
         self.operations = nn.ModuleList(
             nn.ModuleList(self._operation(rng) for _ in range(2 * nodes)) for _ in range(cells)
         )
         self.nodes = nodes
-        for i, layer in enumerate(self.fit):
-            channels = WIDTH if i < 3 else WIDTH * nodes
-            self.fit[i] = nn.Conv2d(channels, WIDTH, 1)
 
     @staticmethod
     def _operation(rng: random.Random) -> nn.Module:
@@ -244,9 +236,7 @@ RECIPES: dict[str, Recipe] = {
         f"experts-{n}x{e}": ("moe", partial(Experts, n, e), _tokens)
         for n, e in ((2, 4), (4, 8), (6, 16))
     },
-    **{
-        f"treelstm-{h}": ("treelstm", partial(TreeLstm, h), partial(_leaves, h)) for h in (3, 4, 5)
-    },
+    **{f"treelstm-{h}": ("treelstm", partial(TreeLstm, h), partial(_leaves, h)) for h in (3, 4, 5)},
     **{
         f"randwire-{kind}-{n}x{s}-{seed}": (
             "randwire",
