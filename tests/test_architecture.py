@@ -20,7 +20,7 @@ ORDER = [
     {"options"},
     {"scheduling"},
     {"pipeline", "report"},
-    {"inspection", "comparison", "schedule_comparison", "validation"},
+    {"inspection", "comparison", "schedule_comparison", "validation", "data"},
     {"__init__"},
     {"cli"},
     {"__main__"},

@@ -22,6 +22,7 @@ from regal.cli.options import (
     checked,
     parse_count,
 )
+from regal.cli.parser_dataset import add_dataset
 from regal.cli.parser_profile import add_profile, add_validate
 from regal.errors import RegalError
 from regal.units import parse_bytes, parse_seconds, parse_seed
@@ -37,7 +38,11 @@ EPILOG = (
 
 
 # Where a command is, if not among the others.
-MODULES = {"profile": "regal.cli.profile", "validate": "regal.cli.validate"}
+MODULES = {
+    "dataset": "regal.cli.dataset",
+    "profile": "regal.cli.profile",
+    "validate": "regal.cli.validate",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
         _allocate,
         add_profile,
         add_validate,
+        add_dataset,
     ):
         add(verbs)
     return parser

@@ -38,6 +38,18 @@ TRACERS = {
     ("onnx", "torch.onnx"): "regal.data.tracers.onnx_export",
     ("tflite", "keras.applications"): "regal.data.tracers.tflite",
 }
+# Framework and source -> packages that it needs.
+NEEDS = {
+    ("torch", "timm"): ("torch", "torchvision", "timm"),
+    ("torch", "transformers"): ("torch", "torchvision", "transformers"),
+    ("torch", "diffusers"): ("torch", "torchvision", "diffusers"),
+    ("torch", "zoo"): ("torch",),
+    ("jax", "flax"): ("jax", "flax"),
+    ("tensorflow", "keras.applications"): ("tensorflow", "keras"),
+    ("onnx", "onnx.light"): ("onnx",),
+    ("onnx", "torch.onnx"): ("torch", "torchvision", "timm", "onnxscript"),
+    ("tflite", "keras.applications"): ("tensorflow", "keras"),
+}
 
 
 def source_names() -> list[str]:

@@ -236,9 +236,7 @@ def _offset_of(value: torch.Tensor) -> int:
 def _attributes(arguments: Mapping[str, object]) -> Iterator[tuple[str, AttributeValue]]:
     """Return the plain arguments: numbers, short texts, and short lists of integers."""
     for name, value in arguments.items():
-        if isinstance(value, bool | int | float) or (
-            isinstance(value, str) and len(value) <= MOST_CHARACTERS
-        ):
+        if isinstance(value, bool | int | float | str) and len(str(value)) <= MOST_CHARACTERS:
             yield name, value
         elif numbers := _short_list(value):
             yield name, numbers
