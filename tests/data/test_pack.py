@@ -63,8 +63,6 @@ def rich_graph() -> Graph:
 
 def test_every_field_comes_back() -> None:
     graph = rich_graph()
-    for item in (*graph.ops, *graph.tensors, graph):
-        assert fields(item)
     used = {f.name for op in graph.ops for f in fields(op) if getattr(op, f.name)}
     assert used == {f.name for f in fields(Op)}
     assert unpacked(packed(graph)) == unnamed(graph)

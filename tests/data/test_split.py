@@ -1,8 +1,7 @@
 """No structure, architecture or family on two sides: the rule, and the set that ships."""
 
 from regal.data.entries import SHIPPED, load_index
-from regal.data.items import breadth_first
-from regal.data.items import Item
+from regal.data.items import Item, breadth_first
 from regal.data.split import SIDES, TEST_FAMILIES, VALID_FAMILIES, leaks, side_of
 
 
@@ -39,9 +38,7 @@ def test_each_leak_is_named() -> None:
     twin = row(split="test", family="nasnet", architecture="nasnet")
     assert leaks([row(), twin]) == ["structure 's1' is on 2 sides: test, train"]
     same = row(split="test", structure="s2", family="nasnet")
-    assert leaks([row(), same]) == [
-        "architecture 'torch/timm/resnet50' is on 2 sides: test, train"
-    ]
+    assert leaks([row(), same]) == ["architecture 'torch/timm/resnet50' is on 2 sides: test, train"]
     kin = row(split="valid", structure="s2", architecture="resnet51")
     assert leaks([row(), kin]) == ["family 'resnet' is on 2 sides: train, valid"]
     jax = row(structure="s2", framework="jax", architecture="r", family="new")
@@ -57,9 +54,7 @@ def test_a_family_of_transfer_may_be_known_in_training() -> None:
 
 def test_items_take_turns_by_mode_then_family() -> None:
     def item(family: str, name: str, mode: str) -> Item:
-        return Item(
-            framework="torch", source="s", family=family, architecture=name, mode=mode
-        )
+        return Item(framework="torch", source="s", family=family, architecture=name, mode=mode)
 
     given = [item(f, n, m) for f, n in (("a", "1"), ("a", "2"), ("b", "3")) for m in
              ("training", "inference")]  # fmt: skip
