@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regal.backends.tensorflow.chain import HELPER
-from regal.backends.tensorflow.step import INPUTS, VARIABLES
+from regal.backends.tensorflow.step import INPUTS, VARIABLES, yields_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,8 +137,8 @@ def _drop_colocations(body: Body) -> None:
 def _hold_switches(body: Body) -> None:
     """Let each planned Switch read its data from a node on its own device.
 
-    TensorFlow runs a Switch where its data is made, whatever its device says, and an input is
-    made on the first device.
+    TensorFlow runs a Switch where its data is made, whatever its device says, and what is fed
+    (inputs; results of iterators may be) lies on the first device.
     """
     held: dict[tuple[str, str], str] = {}
     for name in [name for name in body.device_of if body.nodes.op(name) == "Switch"]:
@@ -146,7 +146,8 @@ def _hold_switches(body: Body) -> None:
         text = str(node.input[0])
         source = body.nodes.by_name.get(text.partition(":")[0])
         is_made_here = source is not None and source.device == node.device
-        if is_made_here and source is not None and source.op not in INPUTS:
+        is_given = source is None or source.op in INPUTS or yields_data(source.op)
+        if is_made_here and not is_given:
             continue
         if (text, node.device) not in held:
             made = body.protos.add(op="Identity", device=node.device)

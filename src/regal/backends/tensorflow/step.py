@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
+_SILENT = frozenset({"Const", "Iterator", "IteratorV2", "OneShotIterator"})
 _TRAIN_OPS = "train_op"  # the collection of nodes that a training program runs
 INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 _RESTORERS = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
@@ -29,13 +30,28 @@ _SAVERS = _RESTORERS | {
     "ShardedFilename",
     "ShardedFilespec",
 }
+_FILE_WRITERS = frozenset(
+    {
+        "DatasetToTFRecord",
+        "DistributedSave",
+        "ExperimentalDatasetToTFRecord",
+        "MergeV2Checkpoints",
+        "Save",
+        "SaveDataset",
+        "SaveDatasetV2",
+        "SaveSlices",
+        "SaveV2",
+    }
+)
 _SET_UP = frozenset(
     {
+        "ConfigureDistributedTPU",
         "InitializeTable",
         "InitializeTableFromTextFile",
         "InitializeTableFromTextFileV2",
         "InitializeTableV2",
         "IsVariableInitialized",
+        "IteratorToStringHandle",
         "LookupTableImport",
         "LookupTableImportV2",
         "MakeIterator",
@@ -69,8 +85,9 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
     """Return the nodes of the step; all nodes of a file that is nothing but setting up.
 
     Apart are: saving and restoring, assignments of what depends neither on an input nor on a
-    variable (initializers), questions whether variables are initialized, and what follows from
-    these alone. The step is what the other nodes that nobody reads need.
+    variable (initializers), questions whether variables are initialized, data sets, filling
+    queues (other threads do that), and what follows from these alone. The step is what the
+    other nodes that nobody reads need.
 
     Args:
         nodes: of one graph.
@@ -80,6 +97,7 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
         return frozenset(nodes.by_name)
     given: set[str] = set()  # what depends on an input or on the value of a variable
     restored: set[str] = set()  # what comes out of a checkpoint
+    silent: set[str] = set()  # constants and the like: they tell nothing about their readers
     apart: set[str] = set()
     for name in facts.order:
         op = nodes.op(name)
@@ -93,14 +111,17 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
                 apart.add(name)
         else:
             is_given = op in INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
-        if is_given or _is_producer(nodes, name):
+        if is_given or yields_data(op):
             given.add(name)
-        if op in _SAVERS or op in _SET_UP:
+        if op in _SAVERS or op in _SET_UP or "Dataset" in op or "Enqueue" in op:
             apart.add(name)
-        elif op not in ASSIGNMENTS:
-            real = [s for s in sources if nodes.op(s) != "Const" and not _is_variable(nodes, s)]
-            if (real or op == "NoOp") and all(source in apart for source in real):
+        elif op not in ASSIGNMENTS and not yields_data(op):
+            telling = [s for s in sources if s not in silent and not _is_variable(nodes, s)]
+            if (telling or op == "NoOp") and all(source in apart for source in telling):
                 apart.add(name)
+        is_silent = op in _SILENT or (sources and all(source in silent for source in sources))
+        if is_silent and name not in apart:
+            silent.add(name)
     ends = [
         name
         for name, readers in nodes.readers.items()
@@ -144,7 +165,17 @@ def _is_variable(nodes: Nodes, name: str) -> bool:
     return nodes.op(name) in VARIABLES
 
 
-def _is_producer(nodes: Nodes, name: str) -> bool:
-    """Return whether a node brings data from outside: an iterator, a queue, a reader."""
-    op = nodes.op(name)
-    return "Iterator" in op or "Dequeue" in op or op.startswith("Reader")
+def yields_data(op: str) -> bool:
+    """Return whether an operator yields data that no file holds: an iterator's, a queue's."""
+    return op.startswith("IteratorGetNext") or "Dequeue" in op
+
+
+def writer_in(entry: EntrySource, step: frozenset[str]) -> str:
+    """Return the first node of a step that writes files, in words; "" if none does."""
+    own = [node for node in entry.graph.node if node.name in step]
+    inner = [node for function in entry.graph.library.function for node in function.node_def]
+    for node in (*own, *inner):
+        op = str(node.op)
+        if op in _FILE_WRITERS or op.startswith("Write") or "SummaryFileWriter" in op:
+            return f"'{node.name}' ({op})"
+    return ""
