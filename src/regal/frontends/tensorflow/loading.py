@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.values import Partial
     from regal.graph.types import Graph
 
+LONGEST_CHECK = 10.0  # seconds for the question whether TensorFlow can import the file
 MOST_NAMED = 4  # tensors that a note lists by name
 
 
@@ -173,7 +174,10 @@ def _notes(reading: Reading, file: GraphFile, native: NativeTensorFlow) -> list[
         listed = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         notes.append(f"the shapes of {listed}{more} depend on data: taken as {why}")
-    refused = native.import_error(without_weights(file.graph))
+    try:
+        refused = native.import_error(without_weights(file.graph), LONGEST_CHECK)
+    except ModelError as error:  # it does not survive a function that calls itself
+        refused = str(error)
     if refused:
         notes.append(f"TensorFlow cannot run the file as it is: {refused}")
     return notes
