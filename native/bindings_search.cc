@@ -1,14 +1,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <new>
 #include <optional>
-#include <thread>
 
 #include "bindings.h"
+#include "bindings_interrupt.h"
 #include "brkga.h"
 #include "compact.h"
 #include "decode.h"
@@ -35,54 +31,6 @@ namespace {
 std::vector<int32_t> narrow(const int64_t* values, size_t count) { return {values, values + count}; }
 
 std::vector<int64_t> wide(const std::vector<int32_t>& values) { return {values.begin(), values.end()}; }
-
-// Runs a search on a thread of its own, while this one lets Python handle signals: Ctrl-C then
-// ends the search with the best plan so far instead of losing it.
-template <typename Search>
-std::pair<SearchResult, bool> run_interruptible(Cancel& cancel, const Search& search) {
-  SearchResult result;
-  bool is_done = false;
-  bool was_interrupted = false;
-  std::optional<nb::python_error> failure;  // of a signal handler
-  std::mutex mutex;
-  std::condition_variable finished;
-  nb::gil_scoped_release unlocked;
-  std::exception_ptr out_of_memory;
-  std::thread runner([&] {
-    SearchResult own;
-    try {
-      own = search(cancel.is_set);
-    } catch (const std::bad_alloc&) {
-      out_of_memory = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    result = std::move(own);
-    is_done = true;
-    finished.notify_all();
-  });
-  std::unique_lock lock(mutex);
-  while (!finished.wait_for(lock, std::chrono::milliseconds(20), [&] { return is_done; })) {
-    lock.unlock();
-    {
-      nb::gil_scoped_acquire locked;
-      if (PyErr_CheckSignals() != 0) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-          PyErr_Clear();
-        } else {
-          failure.emplace();
-        }
-        was_interrupted = true;
-        cancel.is_set = true;
-      }
-    }
-    lock.lock();
-  }
-  lock.unlock();
-  runner.join();
-  if (out_of_memory) std::rethrow_exception(out_of_memory);
-  if (failure) throw *failure;
-  return {std::move(result), was_interrupted};
-}
 
 Found tuple_of(std::pair<SearchResult, bool> found) {
   auto& [result, was_interrupted] = found;
@@ -243,7 +191,7 @@ void bind_search(nb::module_& module) {
             with_neutral,
             {evaluations, seconds, stop_at},
             seeds};
-        return tuple_of(run_interruptible(cancel, [&](const std::atomic<bool>& cancelled) {
+        return tuple_of(run_interruptible<SearchResult>(cancel, [&](const std::atomic<bool>& cancelled) {
           return regal::run_brkga(CompactProblem(problem), settings, cancelled);
         }));
       },
@@ -261,7 +209,7 @@ void bind_search(nb::module_& module) {
         }
         const std::vector<int32_t> order = narrow(start.data(), start.size());
         const regal::LocalSearchSettings settings{is_annealing, seed, {evaluations, seconds, stop_at}, order};
-        return tuple_of(run_interruptible(cancel, [&](const std::atomic<bool>& cancelled) {
+        return tuple_of(run_interruptible<SearchResult>(cancel, [&](const std::atomic<bool>& cancelled) {
           return regal::run_local_search(CompactProblem(problem), settings, cancelled);
         }));
       },

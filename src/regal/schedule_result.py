@@ -54,8 +54,12 @@ class ScheduleResult:
 
     @property
     def is_good(self) -> bool:
-        """Return whether the result may be used: it fits, and no runtime saw other outputs."""
-        return self.fits and self.is_equal
+        """Return whether the result may be used: it fits, and no runtime saw another model.
+
+        That is one with other outputs, or one that left placement or order.
+        """
+        honored = self.verification is None or self.verification.is_honored
+        return self.fits and self.is_equal and honored
 
 
 def time_ns(plan: ModelSchedule) -> int:

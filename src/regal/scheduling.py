@@ -15,7 +15,7 @@ from regal.devices.presets import system_named
 from regal.devices.types import copies_of, with_memory
 from regal.files import write_all
 from regal.plan.schedule_check import require_valid_model_schedule
-from regal.schedule_result import ScheduleResult, peak_bytes, time_ns
+from regal.schedule_result import ScheduleResult, overflow_bytes, peak_bytes, time_ns
 from regal.search.devices.methods import device_method_named, keeps_before
 from regal.search.devices.planner import DeviceSearch, before_schedule, plan_schedules
 from regal.search.meter import Meter
@@ -160,8 +160,8 @@ def _notes(result: ScheduleResult) -> tuple[str, ...]:
     guessed = result.costs[0].coverage.get("bytes", 0)
     if guessed:
         notes.append(f"{guessed} ops of {len(result.model.graph.ops)} are priced by bytes alone")
-    if time_ns(result.plan) >= time_ns(result.before) and peak_bytes(result.plan) >= peak_bytes(
-        result.before
-    ):
+    is_as_good = overflow_bytes(result.before) <= overflow_bytes(result.plan)
+    is_as_fast = time_ns(result.before) <= time_ns(result.plan)
+    if is_as_good and is_as_fast and peak_bytes(result.before) <= peak_bytes(result.plan):
         notes.append("nothing is gained: everything on the first device is as good")
     return tuple(notes)

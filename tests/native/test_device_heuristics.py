@@ -23,7 +23,14 @@ from regal._native import (
     simulate_devices,
 )
 from tests.baselines.devices.problems import arabnejad, task_graph, topcuoglu
-from tests.device_problems import TinyDevices, random_devices
+from tests.device_problems import UNLIMITED, TinyDevices, random_devices
+from tests.oracles.list_scheduling import (
+    canonical,
+    optimistic_cost,
+    slow_earliest,
+    slow_insertion,
+    upward_rank,
+)
 
 RULES = list(DeviceRule)
 WEIGHTS = [(1.0, 0.0), (0.0, 1.0), (0.3, 0.4)]  # of time and memory
@@ -37,6 +44,16 @@ def best_of(problem: DeviceProblem, *rules: DeviceRule, per_byte: float = 0.0) -
 def content(named: NamedSchedule) -> tuple[str, list[int], list[int]]:
     schedule = named.schedule
     return named.name, schedule.placement.tolist(), schedule.order.tolist()
+
+
+def uses_equal_devices_in_turn(problem: DeviceProblem, named: NamedSchedule) -> bool:
+    placement = named.schedule.placement
+    used = list(dict.fromkeys(placement[named.schedule.order].tolist()))
+    classes = problem.device_class.tolist()
+    return all(
+        [d for d in used if classes[d] == c] == [d for d in sorted(used) if classes[d] == c]
+        for c in classes
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,8 +99,43 @@ def test_all_schedules_of_random_problems_are_legal_and_judged_right() -> None:
                 score = score_devices(figures, *weights)
                 assert (score.overflow, score.value) == (named.score.overflow, named.score.value)
                 assert not after.score.is_better_than(named.score)
+                assert uses_equal_devices_in_turn(problem, named)
                 names.add(named.name.split("/")[0].split()[0])
     assert len(names) == len(RULES)  # none of them is always a repeat
+
+
+def as_found(tiny: TinyDevices, rule: DeviceRule) -> tuple[list[int], list[int]]:
+    """Return placement and order of a rule that makes one schedule, and never reorders it."""
+    found, _ = heuristic_schedules(tiny.native(), 1.0, 0.0, [rule])
+    (named,) = found
+    return named.schedule.placement.tolist(), named.schedule.order.tolist()
+
+
+def test_heft_and_peft_are_those_of_the_slow_reference() -> None:
+    for seed in range(400):
+        tiny = random_devices(seed)
+        if tiny.n_ops == 0:
+            continue
+        classes = tiny.native().device_class.tolist()
+        ops, devices = range(tiny.n_ops), range(tiny.n_devices)
+        slow = slow_insertion(tiny, [upward_rank(tiny, v) for v in ops])
+        expected = (canonical(tiny, classes, slow), slow.order())
+        assert as_found(tiny, DeviceRule.HEFT) == expected, seed
+        costs = [[optimistic_cost(tiny, v, d) for d in devices] for v in ops]
+        slow = slow_insertion(tiny, [sum(row) // len(row) for row in costs], costs)
+        expected = (canonical(tiny, classes, slow), slow.order())
+        assert as_found(tiny, DeviceRule.PEFT) == expected, seed
+
+
+def test_etf_is_that_of_the_slow_reference_where_no_device_is_full() -> None:
+    """Without contention: several tensors on one link make arrivals move both ways."""
+    for seed in range(400):
+        tiny = random_devices(seed)
+        tiny = replace(tiny, capacity=(UNLIMITED,) * tiny.n_devices, has_contention=False)
+        if tiny.n_ops > 0:
+            slow = slow_earliest(tiny)
+            expected = (canonical(tiny, tiny.native().device_class.tolist(), slow), slow.order())
+            assert as_found(tiny, DeviceRule.ETF) == expected, seed
 
 
 def test_the_same_problem_gives_the_same_schedules_again() -> None:
@@ -196,12 +248,22 @@ def test_cuts_by_traffic_are_the_best_cuts_of_a_chain() -> None:
     assert binding > 30  # capacities that force a cut are common
 
 
-def test_cuts_by_live_bytes_halve_what_two_devices_keep() -> None:
-    """Six outputs of a byte each stay to the end: three on each of two devices."""
-    tasks = task_graph([[1, 1]] * 7, [(i, 6, 1) for i in range(6)], bytes_of=[1] * 6)
-    kept = replace(tasks, outputs=frozenset(range(6)), reads=())
-    found = best_of(kept.native(), DeviceRule.FILE_ORDER, per_byte=1.0)
-    assert found.score.peak == 3
+def test_cuts_by_live_bytes_are_the_best_cuts_of_what_must_stay() -> None:
+    """Outputs of many sizes stay to the end: all cuts are tried by hand."""
+    for seed in range(60):
+        rng = random.Random(seed)
+        n, devices = rng.randint(2, 8), rng.randint(2, 3)
+        sizes = [rng.randint(1, 20) for _ in range(n)]
+        tasks = task_graph([[1] * devices] * (n + 1), [(i, n, 1) for i in range(n)], bytes_of=sizes)
+        kept = replace(tasks, outputs=frozenset(range(n)), reads=())
+        best = min(
+            max(sum(sizes[a:b]) for a, b in itertools.pairwise([0, *cuts, n]))
+            for cuts in itertools.combinations_with_replacement(range(n + 1), devices - 1)
+        )
+        found, _ = heuristic_schedules(kept.native(), 0.0, 1.0, [DeviceRule.FILE_ORDER])
+        live = [named for named in found if named.name.startswith("file-order/live")]
+        peaks = [named.score.peak for named in live] or [found[0].score.peak]
+        assert min(peaks) == best, seed
 
 
 def test_greedy_memory_spreads_what_must_stay() -> None:
@@ -239,6 +301,23 @@ def test_a_device_waits_for_the_favorite_child_of_its_last_op() -> None:
     assert sct.schedule.placement.tolist() == [0, 1, 0]
 
 
+def test_an_urgent_op_runs_while_a_device_waits() -> None:
+    """Op 2 can start on the device of op 0 at 5; op 3 waits for nothing, so it runs there at 1."""
+    tasks = task_graph([[1, 1], [3, 3], [4, 4], [2, 2]], [(0, 2, 30), (1, 2, 2)])
+    favorites = np.array([2, -1, -1, -1], dtype=np.int64)
+    schedule = favorite_schedule(tasks.native(), favorites, False, 1.0, 0.0).schedule
+    assert schedule.placement[0] == schedule.placement[2] == schedule.placement[3]
+    assert schedule.order.tolist() == [1, 0, 3, 2]
+
+
+def test_equal_devices_are_numbered_by_first_use() -> None:
+    tasks = task_graph([[1, 1, 1]] * 3, [])
+    single, _ = heuristic_schedules(tasks.native(), 1.0, 0.0, [DeviceRule.SINGLE_DEVICE])
+    assert [named.schedule.placement.tolist() for named in single] == [[0, 0, 0]]
+    found, _ = heuristic_schedules(tasks.native(), 1.0, 0.0)
+    assert all(uses_equal_devices_in_turn(tasks.native(), named) for named in found)
+
+
 def test_the_favorite_child_is_the_one_that_is_dear_to_send() -> None:
     """As above, without being told the favorite."""
     problem = task_graph([[1, 1], [4, 4], [4, 4]], [(0, 1, 1), (0, 2, 3)]).native()
@@ -253,6 +332,10 @@ def test_a_random_schedule_depends_on_its_number_alone() -> None:
             best = random_schedule(problem, 1.0, 0.5, 7, 0, 20, threads)
             assert not any(other.score.is_better_than(best.score) for other in single)
             assert content(best) in [content(other) for other in single]
+        for named in single:
+            figures = simulate_devices(problem, named.schedule)
+            assert figures is not None
+            assert (figures.time, figures.overflow) == (named.score.time, named.score.overflow)
 
 
 def test_a_placement_is_kept_unless_it_does_not_fit() -> None:

@@ -91,7 +91,7 @@ def _check_line(check: RuntimeCheck) -> str:
         for name, value in check.after.items()
         if name in check.before
     )
-    parts = (f"{check.runtime}: {verdict}", check.detail, numbers)
+    parts = (f"{check.runtime}: {verdict}", *_honored(check), check.detail, numbers)
     return f"verified      {'; '.join(part for part in parts if part)}"
 
 
@@ -202,3 +202,11 @@ def _type(tensor: LiveTensor) -> str:
 
 def _spoken(name: str) -> str:
     return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _honored(check: RuntimeCheck) -> list[str]:
+    """Return whether the runtime kept to placement and order, where that was observed."""
+    observed = {"placement": check.placement_honored, "order": check.order_honored}
+    kept = [name for name, honored in observed.items() if honored]
+    left = [f"{name} NOT honored" for name, honored in observed.items() if honored is False]
+    return [*([f"{' and '.join(kept)} honored"] if kept else []), *left]

@@ -52,7 +52,7 @@ class Profile:
     runs: int  # that count, after the warm-up
     warmup: int
     overhead_ns: int  # what the runtime takes per op beside its kernel
-    total_ns: int  # of a whole run, wall time, without the profiler
+    total_ns: int  # of the fastest run, wall time, without the profiler
     profiled_ns: int  # of all kernels of the main graph, as the profiler said it
     ops: int  # of the model, bodies included
     not_measured: Mapping[str, int]  # kind -> ops that the runtime never ran or did not report

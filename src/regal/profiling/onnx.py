@@ -12,7 +12,7 @@ from regal.frontends.onnx.prepare import runnable_copy
 from regal.frontends.onnx.runtime import RunRequest, run_in_child
 from regal.frontends.onnx.source import OnnxSource
 from regal.frontends.onnx.trace import trace
-from regal.profiling.samples import middle, profile_of, without_warmup
+from regal.profiling.samples import profile_of, without_warmup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,4 +89,4 @@ def _total_ns(source: OnnxSource, options: ProfileOptions, style: str) -> int:
         )
     if not result.ran:
         raise BackendError(f"ONNX Runtime cannot run '{source.path.name}': {result.reason}")
-    return middle(result.run_ns[options.warmup :])
+    return min(result.run_ns[options.warmup :])

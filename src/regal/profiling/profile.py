@@ -50,4 +50,8 @@ def profile_loaded(model: LoadedModel, options: ProfileOptions, name: str) -> Pr
         from regal.profiling.litert import profile_litert
 
         return profile_litert(model, options, name)
+    if model.framework == "tensorflow":
+        from regal.profiling.tensorflow import profile_tensorflow
+
+        return profile_tensorflow(model, options, name)
     raise UsageError(f"'{name}': no runtime measures a model of kind '{model.framework}'")

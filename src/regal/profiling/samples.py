@@ -70,7 +70,8 @@ def profile_of(
         threads: that ran it.
         runs: that count.
         warmup: runs before those.
-        total_ns: of one run, without the profiler.
+        total_ns: of the fastest run without the profiler: whatever else the machine does can only
+            add to it, and what it adds is no overhead of the runtime.
     """
     samples: dict[str, list[int]] = {}
     main_ns = main_ops = 0

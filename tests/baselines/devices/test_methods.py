@@ -122,19 +122,31 @@ def test_a_heuristic_says_which_variant_was_best() -> None:
 
 
 def test_partition_dfs_cuts_where_little_is_sent() -> None:
-    """Two chains of five with one cheap edge between them."""
-    chains = [(i, i + 1, 50) for i in range(9) if i != 4]
-    tasks = task_graph([[10, 10]] * 10, [*chains, (2, 7, 1)])
-    outcome = run("partition-dfs", schedule_problem_of(tasks))
-    placement = outcome.schedule.placement
-    assert len(set(placement[:5])) == len(set(placement[5:])) == 1
-    assert outcome.figures.time == 61  # op 7 waits for op 2: 30, sent by 31, then three ops
+    """A ladder: eight cheap rungs are a better cut than two dear rails."""
+    rails = [(i + side * 8, i + 1 + side * 8, 50) for i in range(7) for side in (0, 1)]
+    rungs = [(i, i + 8, 1) for i in range(8)]
+    problem = schedule_problem_of(task_graph([[10, 10]] * 16, rails + rungs))
+    placement = run("partition-dfs", problem, evaluations=1).schedule.placement
+    assert len(set(placement[:8])) == len(set(placement[8:])) == 1
 
 
 def test_partition_dfs_gives_fast_devices_more() -> None:
     tasks = task_graph([[10, 30]] * 12, [])
     placement = run("partition-dfs", schedule_problem_of(tasks)).schedule.placement
     assert np.bincount(placement).tolist() == [9, 3]
+
+
+def test_partition_dfs_leaves_a_device_out_that_can_run_nothing() -> None:
+    tasks = task_graph([[10, -1, 10]] * 6, [])
+    placement = run("partition-dfs", schedule_problem_of(tasks)).schedule.placement
+    assert np.bincount(placement, minlength=3).tolist() == [3, 0, 3]
+
+
+def test_partition_dfs_prints_nothing_when_ops_are_few(capfd: pytest.CaptureFixture[str]) -> None:
+    """METIS itself complains on standard output, where a command's JSON goes."""
+    for n in range(4):
+        run("partition-dfs", schedule_problem_of(task_graph([[9] * 6] * max(n, 1), [])))
+    assert capfd.readouterr().out == ""
 
 
 def test_the_favorite_child_is_the_one_that_is_dear_to_send() -> None:
@@ -158,10 +170,11 @@ def test_no_op_has_two_favorites_and_none_is_the_favorite_of_two() -> None:
 
 def test_m_sct_without_its_program_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(m_sct_module, "MOST_EDGES", 14)
-    outcome = m_sct(
-        schedule_problem_of(topcuoglu()), TIME, Budget(evaluations=1), seed=0, threads=1
-    )
+    problem, budget = schedule_problem_of(topcuoglu()), Budget(evaluations=1)
+    outcome = m_sct(problem, TIME, budget, seed=0, threads=1)
     assert outcome.note == "m-sct: 15 edges are more than 14; greedy favorite children"
+    monkeypatch.setattr(m_sct_module, "MOST_EDGES", 15)
+    assert m_sct(problem, TIME, budget, seed=0, threads=1).note == ""
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

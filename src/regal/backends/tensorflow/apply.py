@@ -11,7 +11,7 @@ from regal.backends.tensorflow.devices import require_devices, tensorflow_device
 from regal.backends.tensorflow.files import beside, copy_of, graph_of, source_of
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.place import place, write_order
-from regal.backends.tensorflow.prepare import step_of
+from regal.backends.tensorflow.step import step_of
 from regal.backends.types import AppliedModel
 from regal.errors import BackendError, PlanError
 from regal.frontends.tensorflow.schema import new
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from regal.backends.tensorflow.bodies import Body, Home
     from regal.backends.tensorflow.chain import Chain
     from regal.frontends.tensorflow.schema import Proto
-    from regal.frontends.tensorflow.source import EntrySource
+    from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
     from regal.graph.types import Graph, LoadedModel
     from regal.plan.schedule import ModelSchedule
     from regal.plan.types import ModelPlan
@@ -38,10 +38,10 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     """
     source = source_of(model)
     message = copy_of(source)
-    is_signature = source.kind == "SavedModel"
-    writer = _Writer(graph_of(source, message), None, is_signature=is_signature)
+    writer = _Writer(graph_of(source, message), None)
     for entry, graph, planned in zip(source.entries, model.entries, plan.plans, strict=True):
-        writer.write(entry, graph, (0,) * len(graph.ops), planned.order)
+        step = step_of(source, entry)
+        writer.write(entry, step, graph, (0,) * len(graph.ops), planned.order)
     return AppliedModel(
         files={"": message.SerializeToString(), **beside(source)},
         notes=(*source.notes, *writer.notes()),
@@ -76,23 +76,24 @@ def apply_schedule(
     source = source_of(model)
     names = require_devices(devices or tensorflow_devices(schedule.system), schedule.system)
     message = copy_of(source)
-    is_signature = source.kind == "SavedModel"
-    writer = _Writer(graph_of(source, message), names, is_signature=is_signature)
+    writer = _Writer(graph_of(source, message), names)
     for entry, graph, plan in zip(source.entries, model.entries, schedule.plans, strict=True):
-        writer.write(entry, graph, plan.schedule.placement, plan.schedule.order)
+        step = step_of(source, entry)
+        writer.write(entry, step, graph, plan.schedule.placement, plan.schedule.order)
     return AppliedModel(
         files={"": message.SerializeToString(), **beside(source)},
         notes=(*source.notes, f"devices: {', '.join(names)}", *writer.notes()),
     )
 
 
-def in_file_order(entry: EntrySource, graph: Graph, *, is_signature: bool) -> EntrySource:
+def in_file_order(source: TensorFlowSource, entry: EntrySource, graph: Graph) -> EntrySource:
     """Return `entry` with control edges that keep the order of the file, on one device."""
     copy = new("GraphDef")
     copy.CopyFrom(entry.graph)
-    writer = _Writer(copy, None, is_signature=is_signature)
+    writer = _Writer(copy, None)
     flat = replace(entry, homes={})
-    writer.write(flat, graph, [0] * len(graph.ops), range(len(graph.ops)))
+    step = step_of(source, entry)
+    writer.write(flat, step, graph, [0] * len(graph.ops), range(len(graph.ops)))
     return replace(flat, graph=copy)
 
 
@@ -103,9 +104,8 @@ class _Writer:
     one entry must not run what only the other one asks for.
     """
 
-    def __init__(self, graph: Proto, devices: Sequence[str] | None, *, is_signature: bool) -> None:
+    def __init__(self, graph: Proto, devices: Sequence[str] | None) -> None:
         self._graph = graph
-        self._is_signature = is_signature
         self._apart = 0
         self._devices = devices
         self._done: set[Home] = set()
@@ -115,9 +115,14 @@ class _Writer:
             _clear_devices(graph)
 
     def write(
-        self, entry: EntrySource, graph: Graph, placement: Sequence[int], order: Sequence[int]
+        self,
+        entry: EntrySource,
+        step: frozenset[str],
+        graph: Graph,
+        placement: Sequence[int],
+        order: Sequence[int],
     ) -> None:
-        """Write the plan of one entry.
+        """Write the plan of one entry; only the nodes of `step` wait for each other.
 
         Raises:
             PlanError: the plan is not one of this entry.
@@ -129,13 +134,12 @@ class _Writer:
                 f" {len(entry.op_nodes)}"
             )
         position = [0] * len(order)
-        for step, op in enumerate(order):
-            position[op] = step
+        for rank, op in enumerate(order):
+            position[op] = rank
         homes = [
             [entry.homes.get(node, (MAIN, node)) for node in nodes] for nodes in entry.op_nodes
         ]
-        run = step_of(entry, is_signature=self._is_signature)
-        in_step = [not run.isdisjoint(nodes) for nodes in entry.op_nodes]
+        in_step = [not step.isdisjoint(nodes) for nodes in entry.op_nodes]
         self._apart += in_step.count(False)
         planned = Planned(homes, placement, position, in_step)
         for body in bodies_of(Library(self._graph), planned):
@@ -147,8 +151,8 @@ class _Writer:
         notes = [f"added {self._edges} control edges, which keep the order"]
         if self._apart:
             notes.append(
-                f"{self._apart} ops that set up, save or check variables wait for nothing: a"
-                " program runs them apart"
+                f"{self._apart} ops wait for nothing: a program runs them apart from its step, to"
+                " set up, save or check"
             )
         if self._helpers:
             notes.append(f"added {self._helpers} nodes '{HELPER}/...' around branches and loops")

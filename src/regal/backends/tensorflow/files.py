@@ -49,13 +49,23 @@ def graph_of(source: TensorFlowSource, message: Proto) -> Proto:
     return graph_in(_kind_of(source), message)
 
 
+def meta_graph_of(source: TensorFlowSource) -> Proto | None:
+    """Return the MetaGraphDef of a file, with signatures and collections; None: there is none."""
+    return _meta_graph_in(_kind_of(source), source.message)
+
+
 def graph_in(kind: str, message: Proto) -> Proto:
     """Return the GraphDef in a message: in a SavedModel, that of the graph for serving."""
+    meta = _meta_graph_in(kind, message)
+    return message if meta is None else meta.graph_def
+
+
+def _meta_graph_in(kind: str, message: Proto) -> Proto | None:
     if kind == "SavedModel":
         metas = list(message.meta_graphs)
         tagged = [meta for meta in metas if SERVING in meta.meta_info_def.tags]
-        return (tagged or metas)[0].graph_def
-    return message.graph_def if kind == "MetaGraphDef" else message
+        return (tagged or metas)[0]
+    return message if kind == "MetaGraphDef" else None
 
 
 def beside(source: TensorFlowSource) -> dict[str, bytes]:

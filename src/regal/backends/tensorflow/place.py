@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from regal.backends.tensorflow.step import VARIABLES
+from regal.backends.tensorflow.chain import HELPER
+from regal.backends.tensorflow.step import INPUTS, VARIABLES, yields_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +52,7 @@ def place(body: Body, devices: Sequence[str], done: frozenset[str] = frozenset()
                 _copy_constant(body, node, device, used_on[device], devices[device])
                 copies += 1
     _drop_colocations(body)
+    _hold_switches(body)
     return copies
 
 
@@ -130,6 +132,31 @@ def _drop_colocations(body: Body) -> None:
         node.attr["_class"].list.s.extend(kept)
         if not kept:
             del node.attr["_class"]
+
+
+def _hold_switches(body: Body) -> None:
+    """Let each planned Switch read its data from a node on its own device.
+
+    TensorFlow runs a Switch where its data is made, whatever its device says, and what is fed
+    (inputs; results of iterators may be) lies on the first device.
+    """
+    held: dict[tuple[str, str], str] = {}
+    for name in [name for name in body.device_of if body.nodes.op(name) == "Switch"]:
+        node = body.nodes.by_name[name]
+        text = str(node.input[0])
+        source = body.nodes.by_name.get(text.partition(":")[0])
+        is_made_here = source is not None and source.device == node.device
+        is_given = source is None or source.op in INPUTS or yields_data(source.op)
+        if is_made_here and not is_given:
+            continue
+        if (text, node.device) not in held:
+            made = body.protos.add(op="Identity", device=node.device)
+            made.name = _fresh_name(body, f"{HELPER}/input_{len(held)}")
+            made.input.append(text)
+            made.attr["T"].CopyFrom(node.attr["T"])
+            held[text, node.device] = made.name
+        fresh = held[text, node.device]
+        node.input[0] = f"{fresh}:output:0" if body.name else fresh
 
 
 def _is_state(body: Body, wish: bytes) -> bool:

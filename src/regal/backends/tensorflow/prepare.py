@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.nodes import SWITCHES, Nodes
 from regal.backends.tensorflow.request import Feed
-from regal.backends.tensorflow.step import VARIABLES, initializers, needed_by, step_nodes
+from regal.backends.tensorflow.step import VARIABLES, initializers, needed_by, step_of, yields_data
 from regal.frontends.tensorflow.schema import new
 from regal.graph.types import ABSENT
 
@@ -16,9 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.frontends.tensorflow.schema import Proto
-    from regal.frontends.tensorflow.source import EntrySource
-    from regal.graph.types import Graph, Op
+    from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
+    from regal.graph.types import Graph
 
+_REFERENCES = frozenset({"Variable", "VariableV2"})
+# Their result is the memory of their first input.
+_VIEWS = frozenset(
+    {
+        "Assign",
+        "AssignAdd",
+        "AssignSub",
+        "ExpandDims",
+        "Identity",
+        "RefIdentity",
+        "Reshape",
+        "Snapshot",
+        "Squeeze",
+        "StopGradient",
+    }
+)
 _UNKNOWN = "regal"  # replaces a leading "_", which is TensorFlow's own
 
 
@@ -35,7 +51,7 @@ class Runnable:
 
 
 def runnable(
-    entry: EntrySource, graph: Graph, *, is_signature: bool, devices: Mapping[str, str]
+    source: TensorFlowSource, entry: EntrySource, graph: Graph, devices: Mapping[str, str]
 ) -> Runnable:
     """Return what to run of `entry`.
 
@@ -43,15 +59,21 @@ def runnable(
     would yield is fed. Random operators get seeds of their own, by name.
 
     Args:
-        entry: of a file that was read.
+        source: a file that was read.
+        entry: of this file.
         graph: the project's graph of it.
-        is_signature: all of it is wanted; else what sets up and saves is left out.
         devices: device in the file -> the one to run on; others are removed.
     """
     nodes = Nodes(entry.graph.node)
-    step = step_of(entry, is_signature=is_signature)
-    sources = [op for op in graph.ops if is_source(op)]
-    fed = {name for op in sources for name in _results(graph, op)}
+    step = step_of(source, entry)
+    unused = pipeline(nodes, step)
+    fed = {
+        graph.tensors[t].name
+        for op in graph.ops
+        if yields_data(op.kind)
+        for t in op.outputs
+        if t != ABSENT
+    }
     init = initializers(nodes)
     kept = needed_by(nodes, [*step, *init])
     copy = new("GraphDef")
@@ -65,6 +87,7 @@ def runnable(
         if node.name in kept:
             made = copy.node.add()
             made.CopyFrom(node)
+            _skip(made, nodes, unused)
             _make_runnable(made, devices, kept)
     fetches, targets = _ends(nodes, step, entry.outputs)
     return Runnable(
@@ -81,15 +104,24 @@ def runnable(
     )
 
 
-def step_of(entry: EntrySource, *, is_signature: bool) -> frozenset[str]:
-    """Return the nodes of an entry that run in a step: all of a signature."""
-    nodes = Nodes(entry.graph.node)
-    return frozenset(nodes.by_name) if is_signature else step_nodes(nodes)
+def pipeline(nodes: Nodes, step: frozenset[str]) -> frozenset[str]:
+    """Return the nodes of a step that bring data from outside: what they would yield is fed.
 
-
-def is_source(op: Op) -> bool:
-    """Return whether an op yields data that no file holds: it is fed instead of run."""
-    return op.kind.startswith("IteratorGetNext") or "Dequeue" in op.kind
+    These are iterators' and queues' results, and what only they read. They are not run.
+    """
+    found = {name for name in step if yields_data(nodes.op(name))}
+    readers: dict[str, set[str]] = {}
+    for name in step:
+        for edge in nodes.reads[name]:
+            readers.setdefault(edge.source, set()).add(name)
+    stack = list(found)
+    while stack:
+        for edge in nodes.reads[stack.pop()]:
+            source = edge.source
+            if source in nodes.by_name and source not in found and readers[source] <= found:
+                found.add(source)
+                stack.append(source)
+    return frozenset(found)
 
 
 def public_name(name: str) -> str:
@@ -107,18 +139,53 @@ def _ends(
     """
     facts = nodes.facts()
     alive = facts.alive if facts is not None else {}
+    outside = facts.outside if facts is not None else {}
     fetches: dict[str, None] = {}
     targets: list[str] = []
     ends = [n for n, readers in nodes.readers.items() if n in step and not set(readers) & step]
     for name in [*outputs, *(f"{end}:0" for end in ends)]:
         node = _node_of(name)
-        if node not in step:
-            continue
-        if alive.get(node) or nodes.op(node) in SWITCHES:
-            targets.append(node)  # its branch may not be taken: then there is nothing to fetch
+        if node not in step or outside.get(node):
+            continue  # what is inside a loop has many values
+        if alive.get(node) or nodes.op(node) in SWITCHES or _is_in_variable(nodes, node):
+            # Its branch may not be taken: then there is nothing to fetch. And a value that lies
+            # in a variable is what the variable holds whenever somebody looks.
+            targets.append(node)
         else:
             fetches[name] = None
     return list(fetches), list(dict.fromkeys([*targets, *ends]))
+
+
+def _skip(node: Proto, nodes: Nodes, unused: frozenset[str]) -> None:
+    """Let `node` wait for what the nodes would have waited for that are not run.
+
+    It may read from such a node: what is fed is there at once, and keeps no order.
+    """
+    if not unused.intersection(nodes.sources(node.name)):
+        return
+    waits: dict[str, None] = {}
+    seen: set[str] = set()
+    stack = [*nodes.waits[node.name], *unused.intersection(nodes.sources(node.name))]
+    while stack:
+        name = stack.pop()
+        if name not in seen:
+            seen.add(name)
+            if name in unused:
+                stack += nodes.waits[name]
+            else:
+                waits[name] = None
+    data = [text for text in node.input if not text.startswith("^")]
+    del node.input[:]
+    node.input.extend([*data, *(f"^{name}" for name in sorted(waits))])
+
+
+def _is_in_variable(nodes: Nodes, name: str) -> bool:
+    """Return whether the result of a node is the memory of a variable of TensorFlow 1."""
+    while nodes.op(name) in _VIEWS and nodes.reads[name]:
+        name = nodes.reads[name][0].source
+        if name not in nodes.by_name:
+            return False
+    return nodes.op(name) in _REFERENCES
 
 
 def _make_runnable(node: Proto, devices: Mapping[str, str], kept: frozenset[str]) -> None:
@@ -149,10 +216,6 @@ def _seed(node: Proto) -> None:
         return
     if node.attr["seed"].i == 0 and node.attr["seed2"].i == 0:
         node.attr["seed"].i = zlib.crc32(node.name.encode()) % 100_000 + 1
-
-
-def _results(graph: Graph, op: Op) -> list[str]:
-    return [graph.tensors[t].name for t in op.outputs if t != ABSENT]
 
 
 def _node_of(tensor: str) -> str:

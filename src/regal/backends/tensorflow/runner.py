@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regal.backends.tensorflow.cluster import start_workers, stop_workers
+from regal.backends.tensorflow.contents import maker_of
 from regal.backends.tensorflow.feeds import STYLES, value_of
 from regal.backends.tensorflow.request import CaseResult, request_of
 from regal.backends.tensorflow.stats import disordered, misplaced, observed_count, read_stats
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from regal.backends.tensorflow.cluster import Workers
+    from regal.backends.tensorflow.contents import Maker
     from regal.backends.tensorflow.request import Case, Job, Request
 
 LONGEST_RUN_MS = 20_000  # an empty queue would block a run for ever
@@ -40,6 +42,8 @@ def main() -> None:
     """Run the request named on the command line."""
     request_path, result_path = sys.argv[1:]
     request = request_of(json.loads(Path(request_path).read_text()))
+    # Whatever a graph reads or writes by a relative name is not the user's.
+    os.chdir(Path(result_path).parent)
     tf = import_tensorflow()
     # Forked before any session exists: a worker then has TensorFlow without importing it again.
     wants_workers = any(case.workers for job in request.jobs for case in job.cases)
@@ -82,6 +86,7 @@ class _Run:
         self._case = case
         self._workers = workers
         self._graph: Any = None
+        self._makers: dict[str, Maker | None] = {}  # of strings to feed
         self._refusals: tuple[type[BaseException], ...] = (
             tf.errors.OpError,
             ValueError,
@@ -100,6 +105,10 @@ class _Run:
         found = CaseResult(name=self._case.name, style=style)
         try:
             self._graph = _imported(self._tf, Path(self._case.graph))
+            for feed in self._job.feeds:
+                if feed.dtype == "string":
+                    tensor = self._graph.get_tensor_by_name(feed.tensor)
+                    self._makers[feed.tensor] = maker_of(self._tf, tensor)
             with self._graph.as_default():
                 variables = Variables(self._tf, self._graph)
             if not style:
@@ -118,6 +127,9 @@ class _Run:
                 variables.initialize(session, self._job.init, self._refusals)
                 try:
                     self._step(session, 0, style)
+                except self._tf.errors.DeadlineExceededError as error:
+                    found.error = one_line(error)
+                    return  # it waits for data: other values would not help
                 except self._refusals as error:
                     found.error = found.error or one_line(error)
                     continue
@@ -156,7 +168,10 @@ class _Run:
 
     def _step(self, session: Any, number: int, style: str, **options: Any) -> list[Any]:
         job, seed = self._job, self._request.seed + number
-        feeds = {feed.tensor: value_of(feed, seed, style) for feed in job.feeds}
+        feeds = {
+            feed.tensor: value_of(feed, seed, style, self._makers.get(feed.tensor))
+            for feed in job.feeds
+        }
         fetches = [_fetchable(self._tf, self._graph, name) for name in job.fetches]
         tensors = [tensor for tensor in fetches if tensor is not None]
         found: dict[str, Any] = session.run(

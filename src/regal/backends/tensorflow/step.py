@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from regal.backends.tensorflow.files import meta_graph_of
+from regal.backends.tensorflow.nodes import Nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from regal.backends.tensorflow.nodes import Nodes
+    from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
 
 VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
-_INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+_SILENT = frozenset({"Const", "Iterator", "IteratorV2", "OneShotIterator"})
+_TRAIN_OPS = "train_op"  # the collection of nodes that a training program runs
+INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 _RESTORERS = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
 _SAVERS = _RESTORERS | {
     "MergeV2Checkpoints",
@@ -25,13 +30,28 @@ _SAVERS = _RESTORERS | {
     "ShardedFilename",
     "ShardedFilespec",
 }
+_FILE_WRITERS = frozenset(
+    {
+        "DatasetToTFRecord",
+        "DistributedSave",
+        "ExperimentalDatasetToTFRecord",
+        "MergeV2Checkpoints",
+        "Save",
+        "SaveDataset",
+        "SaveDatasetV2",
+        "SaveSlices",
+        "SaveV2",
+    }
+)
 _SET_UP = frozenset(
     {
+        "ConfigureDistributedTPU",
         "InitializeTable",
         "InitializeTableFromTextFile",
         "InitializeTableFromTextFileV2",
         "InitializeTableV2",
         "IsVariableInitialized",
+        "IteratorToStringHandle",
         "LookupTableImport",
         "LookupTableImportV2",
         "MakeIterator",
@@ -40,12 +60,34 @@ _SET_UP = frozenset(
 )
 
 
+def step_of(source: TensorFlowSource, entry: EntrySource) -> frozenset[str]:
+    """Return the nodes of an entry that run in a step.
+
+    A signature is a step. A file that names its train ops has a step that trains. Other files
+    are looked at (`step_nodes`).
+    """
+    nodes = Nodes(entry.graph.node)
+    meta = meta_graph_of(source)
+    if meta is None:
+        return step_nodes(nodes)
+    if source.kind == "SavedModel" and entry.name in meta.signature_def:
+        return frozenset(nodes.by_name)
+    listed = []
+    if _TRAIN_OPS in meta.collection_def:
+        listed = meta.collection_def[_TRAIN_OPS].node_list.value
+    names = [name.partition(":")[0] for name in listed]
+    if names and all(name in nodes.by_name for name in names):
+        return needed_by(nodes, names)
+    return step_nodes(nodes)
+
+
 def step_nodes(nodes: Nodes) -> frozenset[str]:
     """Return the nodes of the step; all nodes of a file that is nothing but setting up.
 
     Apart are: saving and restoring, assignments of what depends neither on an input nor on a
-    variable (initializers), questions whether variables are initialized, and what follows from
-    these alone. The step is what the other nodes that nobody reads need.
+    variable (initializers), questions whether variables are initialized, data sets, filling
+    queues (other threads do that), and what follows from these alone. The step is what the
+    other nodes that nobody reads need.
 
     Args:
         nodes: of one graph.
@@ -55,6 +97,7 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
         return frozenset(nodes.by_name)
     given: set[str] = set()  # what depends on an input or on the value of a variable
     restored: set[str] = set()  # what comes out of a checkpoint
+    silent: set[str] = set()  # constants and the like: they tell nothing about their readers
     apart: set[str] = set()
     for name in facts.order:
         op = nodes.op(name)
@@ -67,15 +110,18 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
             if not is_given or any(source in restored for source in values):
                 apart.add(name)
         else:
-            is_given = op in _INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
-        if is_given or _is_producer(nodes, name):
+            is_given = op in INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
+        if is_given or yields_data(op):
             given.add(name)
-        if op in _SAVERS or op in _SET_UP:
+        if op in _SAVERS or op in _SET_UP or "Dataset" in op or "Enqueue" in op:
             apart.add(name)
-        elif op not in ASSIGNMENTS:
-            real = [s for s in sources if nodes.op(s) != "Const" and not _is_variable(nodes, s)]
-            if (real or op == "NoOp") and all(source in apart for source in real):
+        elif op not in ASSIGNMENTS and not yields_data(op):
+            telling = [s for s in sources if s not in silent and not _is_variable(nodes, s)]
+            if (telling or op == "NoOp") and all(source in apart for source in telling):
                 apart.add(name)
+        is_silent = op in _SILENT or (sources and all(source in silent for source in sources))
+        if is_silent and name not in apart:
+            silent.add(name)
     ends = [
         name
         for name, readers in nodes.readers.items()
@@ -110,7 +156,7 @@ def initializers(nodes: Nodes) -> tuple[str, ...]:
         target = nodes.reads[name][0].source
         values = needed_by(nodes, [edge.source for edge in nodes.reads[name][1:]])
         kinds = {nodes.op(value) for value in values}
-        if _is_variable(nodes, target) and not kinds & (_SAVERS | _INPUTS | VARIABLES):
+        if _is_variable(nodes, target) and not kinds & (_SAVERS | INPUTS | VARIABLES):
             found.append(name)
     return tuple(found)
 
@@ -119,7 +165,17 @@ def _is_variable(nodes: Nodes, name: str) -> bool:
     return nodes.op(name) in VARIABLES
 
 
-def _is_producer(nodes: Nodes, name: str) -> bool:
-    """Return whether a node brings data from outside: an iterator, a queue, a reader."""
-    op = nodes.op(name)
-    return "Iterator" in op or "Dequeue" in op or op.startswith("Reader")
+def yields_data(op: str) -> bool:
+    """Return whether an operator yields data that no file holds: an iterator's, a queue's."""
+    return op.startswith("IteratorGetNext") or "Dequeue" in op
+
+
+def writer_in(entry: EntrySource, step: frozenset[str]) -> str:
+    """Return the first node of a step that writes files, in words; "" if none does."""
+    own = [node for node in entry.graph.node if node.name in step]
+    inner = [node for function in entry.graph.library.function for node in function.node_def]
+    for node in (*own, *inner):
+        op = str(node.op)
+        if op in _FILE_WRITERS or op.startswith("Write") or "SummaryFileWriter" in op:
+            return f"'{node.name}' ({op})"
+    return ""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from regal.backends.tensorflow.feeds import variable_value
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ class Variables:
 
     def __init__(self, tf: Any, graph: Any) -> None:
         self._checks: dict[str, Any] = {}
+        self._given: dict[str, Any] = {}  # what a fill assigns: fed, for it may be large
         self._fills: dict[str, Any] = {}
         self._reads: dict[str, Any] = {}
         for op in list(graph.get_operations()):
@@ -34,12 +33,9 @@ class Variables:
         shape = tf.TensorShape(op.get_attr("shape"))
         if not shape.is_fully_defined() or dtype in (tf.resource, tf.variant):
             return
-        value = np.full(shape, b"", dtype=object)
-        if dtype != tf.string:
-            value = variable_value(name, tuple(shape), dtype.as_numpy_dtype)
         (handle,) = op.outputs
         with tf.compat.v1.name_scope(f"{OWN}/{name}/"):
-            made = tf.constant(value, dtype=dtype)
+            made = self._given[name] = tf.compat.v1.placeholder(dtype, shape)
             if op.type == "VarHandleOp":
                 self._checks[name] = raw.VarIsInitializedOp(resource=handle)
                 self._fills[name] = raw.AssignVariableOp(resource=handle, value=made)
@@ -60,7 +56,10 @@ class Variables:
                 continue  # what it needs may not be there, such as a table's file
         ready = session.run(self._checks)
         left = [name for name, is_ready in ready.items() if not is_ready]
-        session.run([self._fills[name] for name in left])
+        for name in left:
+            given = self._given[name]
+            value = variable_value(name, tuple(given.shape), given.dtype.as_numpy_dtype)
+            session.run(self._fills[name], {given: value})
         return len(left)
 
     def values(self, session: Any) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from regal.backends.tensorflow.devices import (
 )
 from regal.backends.tensorflow.files import source_of
 from regal.backends.tensorflow.judge import Trial, judged
-from regal.backends.tensorflow.prepare import is_source, public_name, runnable, step_of
+from regal.backends.tensorflow.nodes import Nodes
+from regal.backends.tensorflow.prepare import pipeline, public_name, runnable
+from regal.backends.tensorflow.step import step_of, writer_in
 from regal.backends.types import Verification
-from regal.errors import RegalError
+from regal.errors import BackendError, RegalError
 from regal.frontends.tensorflow import load
 
 if TYPE_CHECKING:
@@ -59,10 +61,10 @@ def verify(
         old, new = load(original, shapes, dims), load(optimized, shapes, dims)
         # The new file is read in the order that its control edges demand.
         units = [
-            _units(new, i, [0] * len(graph.ops), range(len(graph.ops)), 1)
+            units_of(new, i, [0] * len(graph.ops), range(len(graph.ops)), 1)
             for i, graph in enumerate(new.entries)
         ]
-        trials = _trials(old, new, units, {}, {})
+        trials = trials_of(old, new, units, {}, {})
     except RegalError as error:
         return Verification(checks=(), skipped=str(error))
     return judged(trials, 1, seed=seed, invocations=invocations, timeout_s=timeout_s)
@@ -107,44 +109,51 @@ def verify_schedule(
     try:
         old, new = load(original, shapes, dims), load(optimized, shapes, dims)
         units = [
-            _units(old, i, plan.schedule.placement, plan.schedule.order, count)
+            units_of(old, i, plan.schedule.placement, plan.schedule.order, count)
             for i, plan in enumerate(schedule.plans)
         ]
-        trials = _trials(old, new, units, logical, workers if count <= MOST_WORKERS else {})
+        trials = trials_of(old, new, units, logical, workers if count <= MOST_WORKERS else {})
     except RegalError as error:
         return Verification(checks=(), skipped=str(error))
     return judged(trials, count, seed=seed, invocations=invocations, timeout_s=timeout_s)
 
 
-def _trials(
+def trials_of(
     old: LoadedModel,
     new: LoadedModel,
     units: Sequence[Units],
     logical: Mapping[str, str],
     workers: Mapping[str, str],
 ) -> list[Trial]:
-    """Return what to run per entry; `logical` and `workers` map devices of the new file."""
-    is_signature = source_of(old).kind == "SavedModel"
+    """Return what to run per entry; `logical` and `workers` map devices of the new file.
+
+    Raises:
+        BackendError: a run would change files.
+    """
+    sources = source_of(old), source_of(new)
     number_of = {entry.name: i for i, entry in enumerate(source_of(new).entries)}
     trials = []
     for i, (entry, graph) in enumerate(zip(source_of(old).entries, old.entries, strict=True)):
+        writer = writer_in(entry, step_of(sources[0], entry))
+        if writer:
+            raise BackendError(f"node {writer} writes files, so nothing is run")
         # The entry of a file without signatures is named after the file.
         k = number_of.get(entry.name, i)
         after, after_graph = source_of(new).entries[k], new.entries[k]
         on_workers = None
         if workers:
-            on_workers = runnable(after, after_graph, is_signature=is_signature, devices=workers)
-        before = runnable(entry, graph, is_signature=is_signature, devices={})
+            on_workers = runnable(sources[1], after, after_graph, workers)
+        before = runnable(sources[0], entry, graph, {})
         ordered = None
         if before.has_state:
-            kept = in_file_order(entry, graph, is_signature=is_signature)
-            ordered = runnable(kept, graph, is_signature=is_signature, devices={})
+            kept = in_file_order(sources[0], entry, graph)
+            ordered = runnable(sources[0], kept, graph, {})
         trials.append(
             Trial(
                 name=entry.name if len(old.entries) > 1 else "",
                 before=before,
                 ordered=ordered,
-                after=runnable(after, after_graph, is_signature=is_signature, devices=logical),
+                after=runnable(sources[1], after, after_graph, logical),
                 workers=on_workers,
                 units=units[i],
             )
@@ -152,7 +161,7 @@ def _trials(
     return trials
 
 
-def _units(
+def units_of(
     model: LoadedModel,
     number: int,
     placement: Sequence[int],
@@ -161,11 +170,12 @@ def _units(
 ) -> Units:
     """Return the ops of an entry that run in a step, per device and in order."""
     source = source_of(model)
-    entry, graph = source.entries[number], model.entries[number]
-    step = step_of(entry, is_signature=source.kind == "SavedModel")
+    entry = source.entries[number]
+    step = step_of(source, entry)
+    step -= pipeline(Nodes(entry.graph.node), step)
     rows: list[list[tuple[str, ...]]] = [[] for _ in range(n_devices)]
     for op in order:
         nodes = [node for node in entry.op_nodes[op] if node in step]
-        if nodes and not is_source(graph.ops[op]):
+        if nodes:
             rows[placement[op]].append(tuple(map(public_name, nodes)))
     return tuple(map(tuple, rows))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from regal.baselines.devices.cp_sat import CpSat
 from regal.baselines.devices.methods import METHODS as BASELINES
 from regal.errors import UsageError
+from regal.search.devices.portfolio import regal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_DEVICE_METHOD = "regal"
 
 DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
-    {DEFAULT_DEVICE_METHOD: BASELINES["heuristics"], **BASELINES}
+    {DEFAULT_DEVICE_METHOD: regal, **BASELINES, "cp-sat": CpSat()}
 )
 
 

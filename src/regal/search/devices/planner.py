@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     Bodies = Mapping[int, tuple[Plan, ...]]
 
 # Without a limit of the caller, a search of N ops takes so many evaluations: some seconds at most.
-DEFAULT_EVALUATIONS = 5_000
-DEFAULT_STEPS = 20_000_000  # evaluations * ops
+DEFAULT_EVALUATIONS = 50_000
+DEFAULT_STEPS = 30_000_000  # evaluations * ops
 LEAST_EVALUATIONS = 200
 BODY_EVALUATIONS = 2_000  # of each body
 # The bound of the peak may look at so many sets of ops: some 20 ms.
