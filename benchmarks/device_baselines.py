@@ -3,9 +3,9 @@
     python benchmarks/device_baselines.py PATH [PATH ...] [--devices 2 gpu-nvlink-4]
            [--objectives time memory] [--methods a b] [--evaluations 1000] [--rows ROWS.jsonl]
 
-A PATH is a model file, a folder of them, or `FAMILY:OPS` of `synthetic.py`, as `layered:1000`. A file
-that describes its own devices (task graphs) keeps them; the others run on each of `--devices`. A
-method or a file that fails is a row with its reason. The tables are computed from the rows, those
+A PATH is a model file, a folder of them, or `FAMILY:OPS` of `synthetic.py`, as `layered:1000`. A
+file that describes its own devices (task graphs) keeps them; the others run on each of `--devices`.
+A method or a file that fails is a row with its reason. The tables are computed from the rows, those
 of the file given with `--from` too.
 
 Per method: the geometric mean of its value over the best one that any method found on the same
@@ -30,13 +30,13 @@ from search_time import read
 from synthetic import FAMILIES, Sketch
 
 from regal import _native
-from regal.baselines.devices.methods import METHODS as BASELINES
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import system_named
 from regal.errors import RegalError
 from regal.frontends import SUFFIXES
 from regal.graph.builder import GraphBuilder
 from regal.plan.schedule_problem import schedule_problem
+from regal.search.devices.methods import DEVICE_METHODS, device_method_named
 from regal.search.devices.objectives import OBJECTIVES, Weights, objective_of
 from regal.search.types import Budget
 
@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="*")
     parser.add_argument("--devices", nargs="*", default=["2"])
     parser.add_argument("--objectives", nargs="*", default=["time", "memory"], choices=OBJECTIVES)
-    parser.add_argument("--methods", nargs="*", default=list(BASELINES))
+    parser.add_argument("--methods", nargs="*", default=list(DEVICE_METHODS))
     parser.add_argument("--evaluations", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, help="of wall time per method")
     parser.add_argument("--seeds", type=int, default=1)
@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--from", dest="earlier", type=Path, help="rows of an earlier run")
     arguments = parser.parse_args()
     rows = [json.loads(line) for line in arguments.earlier.open()] if arguments.earlier else []
-    methods = {name: known_methods()[name] for name in arguments.methods}
+    methods = {name: device_method_named(name) for name in arguments.methods}
     arguments.rows.parent.mkdir(parents=True, exist_ok=True)
     with arguments.rows.open("w") as stream:
         for row in measured(arguments, methods):
@@ -92,11 +92,6 @@ def main() -> int:
     for row in failed:
         print(f"- {row['graph']}: {row['failure']}")
     return 0
-
-
-def known_methods() -> Mapping[str, DeviceMethod]:
-    """Return all methods by name: what we are compared with, and ours."""
-    return BASELINES
 
 
 def measured(

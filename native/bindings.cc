@@ -10,4 +10,5 @@ NB_MODULE(_native, module) {
   bind_devices(module);
   bind_device_heuristics(module);
   bind_device_anneal(module);
+  bind_device_search(module);
 }

@@ -39,3 +39,4 @@ void bind_offsets(nb::module_& module);
 void bind_devices(nb::module_& module);
 void bind_device_heuristics(nb::module_& module);
 void bind_device_anneal(nb::module_& module);
+void bind_device_search(nb::module_& module);

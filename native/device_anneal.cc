@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device_chain.h"
+#include "device_contract.h"
 #include "search.h"
 #include "threads.h"
 
@@ -44,6 +45,12 @@ std::vector<int32_t> filled(const CompactDevices& problem) {
 }
 
 
+int64_t resident_overflow(const DeviceProblem& problem, std::span<const int32_t> placement) {
+  ResidentUse residents(problem);
+  for (int32_t v = 0; v < problem.n_ops; ++v) residents.add(v, placement[v]);
+  return residents.overflow();
+}
+
 // Whether a chain keeps a sequence, or list scheduling with extras.
 bool has_sequence(const Objective& objective, int32_t chain) {
   return objective.per_ns == 0 || (objective.per_byte > 0 && chain % 2 == 1);
@@ -56,7 +63,7 @@ class Annealing {
     for (int32_t c = 0; c < settings.chains; ++c) chains_.emplace_back(problem, settings, c);
   }
 
-  DeviceSearchResult run(const std::atomic<bool>& cancelled) {
+  void run(const std::atomic<bool>& cancelled) {
     const Deadline deadline(settings_.stop.seconds, cancelled);
     for (size_t i = 0; i == 0 || (i < count() && !is_over(deadline)); ++i) {
       for (int32_t c = 0; c < settings_.chains && !(c > 0 && is_over(deadline)); ++c) {
@@ -72,7 +79,15 @@ class Annealing {
     for (int32_t c = 0; c < settings_.chains; ++c) start_chain(c);
     Workers workers(std::min<int>(settings_.threads, settings_.chains));
     while (problem_.n_ops() > 0 && !is_over(deadline)) run_round(workers);
-    return {judge_.schedule_of(best_), best_.score, evaluations_};
+  }
+
+  int64_t evaluations() const { return evaluations_; }
+  const Plan& best() const { return best_; }
+  DeviceSchedule best_schedule() { return judge_.schedule_of(best_); }
+  std::span<const int32_t> best_order() {
+    Score score;
+    judge_.judge(best_, std::numeric_limits<double>::infinity(), score);
+    return judge_.order(best_);
   }
 
  private:
@@ -97,9 +112,7 @@ class Annealing {
   }
 
   void judge_start(Plan plan) {
-    ResidentUse residents(*problem_.source);
-    for (int32_t v = 0; v < problem_.n_ops(); ++v) residents.add(v, plan.placement[v]);
-    plan.score.overflow = residents.overflow();
+    plan.score.overflow = resident_overflow(*problem_.source, plan.placement);
     judge_.judge(plan, std::numeric_limits<double>::infinity(), plan.score);
     starts_.push_back(std::move(plan));
     ++evaluations_;
@@ -147,11 +160,63 @@ class Annealing {
   int64_t evaluations_ = 0;
 };
 
+// The placements to start from, for the smaller problem: a joined op is where its part is that must
+// run with others, else where its longest part is.
+std::vector<int32_t> joined_placements(const CompactDevices& problem, const Contraction& contraction,
+                                       std::span<const int32_t> placements) {
+  const DeviceProblem& p = *problem.source;
+  std::vector<int32_t> joined;
+  const auto n = static_cast<size_t>(p.n_ops);
+  for (size_t at = 0; n > 0 && at + n <= placements.size(); at += n) {
+    for (const auto& parts : contraction.parts_of) {
+      const int32_t part = *std::ranges::max_element(parts, {}, [&](int32_t v) {
+        return std::pair(p.members[p.group[v]].size() > 1, problem.mean_duration[v]);
+      });
+      joined.push_back(placements[at + part]);
+    }
+  }
+  return joined;
+}
+
+// The better of two schedules of the whole problem: joined ops in one go, or list scheduling.
+Plan expanded_plan(const CompactDevices& problem, const Contraction& contraction, PlanJudge& judge,
+                   const Plan& small, std::span<const int32_t> order) {
+  Plan in_order;
+  for (const int32_t whole : contraction.whole_of) in_order.placement.push_back(small.placement[whole]);
+  in_order.extra.assign(in_order.placement.size(), 0);
+  in_order.score.overflow = resident_overflow(*problem.source, in_order.placement);
+  Plan listed = in_order;
+  for (size_t i = 0; i < contraction.parts_of.size(); ++i) {
+    listed.extra[contraction.parts_of[i][0]] = small.extra[i];
+  }
+  in_order.sequence = expanded(contraction, order);
+  judge.judge(in_order, std::numeric_limits<double>::infinity(), in_order.score);
+  judge.judge(listed, std::numeric_limits<double>::infinity(), listed.score);
+  return listed.score.is_better_than(in_order.score) ? listed : in_order;
+}
+
 }  // namespace
 
 DeviceSearchResult anneal_devices(const CompactDevices& problem, const AnnealSettings& settings,
                                   const std::atomic<bool>& cancelled) {
-  return Annealing(problem, settings).run(cancelled);
+  if (settings.objective.per_byte == 0) {
+    const Contraction contraction = contract(problem);
+    if (contraction.problem.n_ops < problem.n_ops()) {
+      const CompactDevices joined(contraction.problem);
+      AnnealSettings small = settings;
+      const std::vector<int32_t> placements = joined_placements(problem, contraction, settings.placements);
+      small.placements = placements;
+      small.stop.evaluations = std::max<int64_t>(1, settings.stop.evaluations - 2);
+      Annealing annealing(joined, small);
+      annealing.run(cancelled);
+      PlanJudge judge(problem, settings.objective);
+      const Plan best = expanded_plan(problem, contraction, judge, annealing.best(), annealing.best_order());
+      return {judge.schedule_of(best), best.score, annealing.evaluations() + 2};
+    }
+  }
+  Annealing annealing(problem, settings);
+  annealing.run(cancelled);
+  return {annealing.best_schedule(), annealing.best().score, annealing.evaluations()};
 }
 
 }  // namespace regal

@@ -1,9 +1,16 @@
 #include "device_compact.h"
 
 #include <algorithm>
+#include <array>
+
+#include "heuristics.h"
 
 namespace regal {
 namespace {
+
+// Each is the best on some of the training graphs.
+constexpr std::array kClassics{Classic::Safe, Classic::DfsLarge, Classic::DfsSmall, Classic::Dfs, Classic::XlaDfs,
+                               Classic::FileOrder};
 
 // Whether sending the tensor takes at least the latency of a control edge on every link.
 bool covers_latency(const DeviceProblem& problem, int32_t tensor) {
@@ -38,7 +45,7 @@ void append_sorted(std::vector<int32_t>& row, std::vector<int32_t>& rows) {
 
 }  // namespace
 
-CompactDevices::CompactDevices(const DeviceProblem& problem)
+CompactDevices::CompactDevices(const DeviceProblem& problem, std::span<const int32_t> given)
     : source(&problem),
       n_ops_(problem.n_ops),
       n_devices_(problem.n_devices),
@@ -47,6 +54,7 @@ CompactDevices::CompactDevices(const DeviceProblem& problem)
   fill_times();
   fill_relatives();
   fill_memory();
+  fill_one_device(given);
 }
 
 void CompactDevices::fill_rows() {
@@ -60,11 +68,14 @@ void CompactDevices::fill_rows() {
                      size(begins_)});
   };
   std::vector<int32_t> row;
+  std::vector<std::pair<int32_t, int32_t>> controlled_pairs;
   for (int32_t v = 0; v < n_ops_; ++v) {
     mark();
     append(p.reads[v], reads_);
     for (const int32_t u : p.control[v]) {
-      if (!is_implied(p, u, v)) controls_.push_back(u);
+      if (is_implied(p, u, v)) continue;
+      controls_.push_back(u);
+      controlled_pairs.emplace_back(u, v);
     }
     append(p.successors[v], successors_);
     append(p.writes[v], writes_);
@@ -76,6 +87,7 @@ void CompactDevices::fill_rows() {
     append_sorted(touched, touches_);
   }
   mark();
+  controlled = csr_of(std::move(controlled_pairs), n_ops_);
   for (int32_t t = 0; t < n_tensors_; ++t) {
     if (p.producer[t] < 0) inputs.push_back(t);
     if (p.is_output[t] && p.storage[t] >= 0) outputs.push_back(t);
@@ -181,6 +193,34 @@ void CompactDevices::fill_memory() {
     for (const int64_t bytes : p.workspace) most_workspace = std::max(most_workspace, bytes);
   }
   for (const int64_t capacity : p.capacity) capacity_may_bind |= total + most_workspace > capacity;
+}
+
+void CompactDevices::fill_one_device(std::span<const int32_t> given) {
+  const DeviceProblem& p = *source;
+  std::vector<int64_t> edges, touched, present, kept, pairs;
+  for (int32_t v = 0; v < n_ops_; ++v) {
+    for (const int32_t u : p.predecessors[v]) edges.insert(edges.end(), {u, v});
+    for (const int32_t s : touches(v)) touched.insert(touched.end(), {v, s});
+  }
+  for (const int32_t t : inputs) {
+    if (p.storage[t] >= 0) present.push_back(p.storage[t]);
+  }
+  for (const int32_t t : outputs) kept.push_back(p.storage[t]);
+  for (const InPlace& pair : p.in_place) pairs.insert(pairs.end(), {pair.op, pair.in, pair.out});
+  // What is a legal problem on several devices is one here.
+  build_problem({edges, touched, p.bytes, p.workspace, present, kept, pairs}, order_problem_);
+  one_device_ = std::make_unique<CompactProblem>(order_problem_);
+  reference.assign(given.begin(), given.end());
+  if (!reference.empty() || n_ops_ == 0) return;
+  int64_t least = -1;
+  std::vector<int32_t> left;
+  for (const Classic classic : kClassics) {
+    std::vector<int32_t> order = classic_order(order_problem_, classic);
+    const int64_t peak = one_device_->peak_of(order, left);
+    if (least >= 0 && peak >= least) continue;
+    least = peak;
+    reference = std::move(order);
+  }
 }
 
 }  // namespace regal

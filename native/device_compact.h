@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "compact.h"
 #include "device_problem.h"
 
 namespace regal {
@@ -11,7 +13,10 @@ namespace regal {
 // every schedule is computed once. It refers to the problem, which must outlive it.
 class CompactDevices {
  public:
-  explicit CompactDevices(const DeviceProblem& problem);
+  // `reference`: a legal order of few bytes on one device; none given: the best classic one.
+  explicit CompactDevices(const DeviceProblem& problem, std::span<const int32_t> reference = {});
+  CompactDevices(const CompactDevices&) = delete;
+  CompactDevices& operator=(const CompactDevices&) = delete;
 
   // Where the rows of an op begin; they end where those of the next op begin.
   struct OpRow {
@@ -26,6 +31,9 @@ class CompactDevices {
   int32_t n_ops() const { return n_ops_; }
   int32_t n_devices() const { return n_devices_; }
   int32_t n_tensors() const { return n_tensors_; }
+  // The same graph, all on one device.
+  const OrderProblem& order_problem() const { return order_problem_; }
+  const CompactProblem& one_device() const { return *one_device_; }
 
   std::span<const int32_t> reads(int32_t op) const {  // tensors
     return {reads_.data() + rows_[op].reads, reads_.data() + rows_[op + 1].reads};
@@ -58,6 +66,7 @@ class CompactDevices {
   }
 
   const DeviceProblem* source;
+  Csr controlled;                      // the inverse of controls()
   std::vector<int32_t> waiting;        // per op: its predecessors
   std::vector<int32_t> sources;        // ops without predecessors
   std::vector<int32_t> topological;    // all ops, predecessors first, by lower id
@@ -70,6 +79,7 @@ class CompactDevices {
                                        // send; -1 if it reads none of an op
   std::vector<int32_t> sibling;        // per op: what its heaviest reader needs most besides; or -1
   std::vector<int64_t> private_bytes;  // per op: residents that no other op uses
+  std::vector<int32_t> reference;      // a legal order that is good on one device
   bool capacity_may_bind = false;      // else everything fits on each device at once
 
  private:
@@ -77,7 +87,10 @@ class CompactDevices {
   void fill_times();
   void fill_relatives();
   void fill_memory();
+  void fill_one_device(std::span<const int32_t> given);
 
+  OrderProblem order_problem_;
+  std::unique_ptr<CompactProblem> one_device_;
   int32_t n_ops_;
   int32_t n_devices_;
   int32_t n_tensors_;

@@ -7,6 +7,9 @@
 namespace regal {
 namespace {
 
+// A link that fills moves the arrivals of all that wait for it; so many are looked at per step.
+constexpr int32_t kMostMoves = 16;
+
 // Per device, the ready ops that may go there: those whose inputs are there when the device gets
 // idle, best first, and the others, first arrival first. Arrivals only get later as links fill, so
 // an entry is checked again when it comes up.
@@ -49,6 +52,9 @@ class EarliestFirst {
   bool may_place(int32_t op, int32_t device) const {
     if (!rule_.placement.empty()) return rule_.placement[op] == device;
     return schedule_.may_place(op, device);
+  }
+  bool is_full(int32_t op, int32_t device) const {
+    return rule_.placement.empty() && schedule_.overflow_of(op, device) > 0;
   }
   bool is_better(const Choice& a, const Choice& b) const {
     if (b.op < 0) return true;
@@ -93,35 +99,35 @@ void EarliestFirst::close(int32_t op) {
 EarliestFirst::Choice EarliestFirst::best_on(int32_t device) {
   auto& [arrived, coming] = queues_[device];
   const int64_t idle = schedule_.device_end(device);
-  while (true) {
+  Choice moved;  // the best of those whose arrival got later
+  for (int32_t moves = 0; moves < kMostMoves;) {
     while (!coming.empty() && coming.top().ready <= idle) {
       arrived.push(coming.top());
       coming.pop();
     }
-    if (arrived.empty() && coming.empty()) return {};
     const bool has_arrived = !arrived.empty();
+    if (!has_arrived && coming.empty()) break;
     Entry entry = has_arrived ? arrived.top() : coming.top();
-    const bool is_full = rule_.placement.empty() && !is_done_[entry.op] &&
-                         schedule_.overflow_of(entry.op, device) > 0;
-    const bool is_closed = is_full || !may_place(entry.op, device);
-    const int64_t ready = schedule_.ready_at(entry.op, device);
-    if (is_done_[entry.op] || is_closed || ready > std::max(entry.ready, idle)) {
-      if (has_arrived) {
-        arrived.pop();
-      } else {
-        coming.pop();
-      }
-      if (is_done_[entry.op]) continue;
-      if (is_closed) {
-        close(entry.op);
-      } else {
-        entry.ready = ready;
-        coming.push(entry);
-      }
-      continue;
+    const bool is_done = is_done_[entry.op] != 0;
+    const int64_t ready = is_done ? 0 : schedule_.ready_at(entry.op, device);
+    const bool is_closed = !is_done && (!may_place(entry.op, device) || is_full(entry.op, device));
+    if (!is_done && !is_closed && ready <= std::max(entry.ready, idle)) {
+      return {entry.op, device, std::max(idle, ready)};
     }
-    return {entry.op, device, std::max(idle, ready)};
+    if (has_arrived) {
+      arrived.pop();
+    } else {
+      coming.pop();
+    }
+    if (is_closed) close(entry.op);
+    if (is_done || is_closed) continue;
+    ++moves;
+    entry.ready = ready;
+    coming.push(entry);
+    const Choice choice{entry.op, device, std::max(idle, ready)};
+    if (is_better(choice, moved)) moved = choice;
   }
+  return moved;
 }
 
 // SCT: whether the device keeps free for the favorite child of its last op: that child is ready,
@@ -130,7 +136,7 @@ bool EarliestFirst::waits_for(int32_t favorite, int32_t device) {
   if (favorite < 0 || is_done_[favorite] || !is_ready_[favorite] || !may_place(favorite, device)) {
     return false;
   }
-  if (schedule_.overflow_of(favorite, device) > 0) return false;
+  if (is_full(favorite, device)) return false;
   const int64_t own = schedule_.start_at(favorite, device, schedule_.ready_at(favorite, device), true);
   for (int32_t d = 0; d < tables_.n_devices(); ++d) {
     if (d == device || !may_place(favorite, d)) continue;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "device_heuristics_tables.h"
+
 namespace regal {
 namespace {
 
@@ -15,7 +17,8 @@ class Unions {
       : problem_(problem), root_(problem.n_groups), may_run_(problem.may_run), resident_(problem.n_groups, 0) {
     std::iota(root_.begin(), root_.end(), 0);
     for (int32_t v = 0; v < problem.n_ops; ++v) {
-      for (const int32_t r : problem.residents[v]) resident_[problem.group[v]] += problem.resident_bytes[r];
+      int64_t& resident = resident_[problem.group[v]];
+      for (const int32_t r : problem.residents[v]) resident = capped_sum(resident, problem.resident_bytes[r]);
     }
   }
 
@@ -33,11 +36,11 @@ class Unions {
     bool fits = false;
     for (int64_t d = 0; d < devices; ++d) {
       const bool may_run = may_run_[a * devices + d] && may_run_[b * devices + d];
-      fits = fits || (may_run && resident_[a] + resident_[b] <= problem_.capacity[d]);
+      fits = fits || (may_run && capped_sum(resident_[a], resident_[b]) <= problem_.capacity[d]);
     }
     if (!fits) return;
     for (int64_t d = 0; d < devices; ++d) may_run_[a * devices + d] &= may_run_[b * devices + d];
-    resident_[a] += resident_[b];
+    resident_[a] = capped_sum(resident_[a], resident_[b]);
     root_[b] = a;
   }
 

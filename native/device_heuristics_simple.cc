@@ -22,11 +22,14 @@ std::vector<int64_t> bytes_of_groups(const DeviceTables& tables) {
   std::vector<int64_t> bytes(problem.n_groups, 0);
   for (int64_t g = 0; g < problem.n_groups; ++g) {
     for (const int32_t r : tables.group_residents[g]) bytes[g] += problem.resident_bytes[r];
-    if (!problem.capacity_counts_live) continue;
-    for (const int32_t v : problem.members[g]) {
-      for (const int32_t t : problem.writes[v]) {
-        if (problem.storage[t] >= 0) bytes[g] += problem.bytes[problem.storage[t]];
-      }
+  }
+  std::vector<uint8_t> is_counted(problem.n_storages, problem.capacity_counts_live ? 0 : 1);
+  for (const int32_t v : tables.topological) {
+    for (const int32_t t : problem.writes[v]) {
+      const int32_t s = problem.storage[t];
+      if (s < 0 || is_counted[s]) continue;
+      bytes[problem.group[v]] += problem.bytes[s];
+      is_counted[s] = 1;
     }
   }
   if (std::all_of(bytes.begin(), bytes.end(), [](int64_t size) { return size == 0; })) {
@@ -67,9 +70,9 @@ std::vector<int32_t> topological_fill(const DeviceTables& tables, std::span<cons
   const DeviceProblem& problem = tables.problem;
   const std::vector<int32_t> devices = all_devices(tables);
   const std::vector<int64_t> bytes = bytes_of_groups(tables);
-  const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  const int64_t total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0}, capped_sum);
   const int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-  const int64_t share = total / problem.n_devices + largest;
+  const int64_t share = capped_sum(total / problem.n_devices, largest);
   MemoryLedger ledger(tables);
   std::vector<int32_t> placement(problem.n_ops);
   size_t current = 0;
@@ -83,7 +86,7 @@ std::vector<int32_t> topological_fill(const DeviceTables& tables, std::span<cons
         ++current;
         used = 0;
       }
-      used += bytes[group];
+      used = capped_sum(used, bytes[group]);
     }
     placement[v] = ledger.fitting_device(v, devices, current);
     ledger.place(v, placement[v]);

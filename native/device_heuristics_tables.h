@@ -8,6 +8,13 @@
 
 namespace regal {
 
+// Sums of what several ops share, such as a resident per user, are not bounded by
+// build_device_problem: they stop at 2^61.
+inline int64_t capped_sum(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 61;
+  return a > kMost - b ? kMost : a + b;
+}
+
 // The mean of `count` values, rounded down, without a sum that could overflow.
 class Mean {
  public:

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "device_problem.h"
 #include "device_simulate.h"
@@ -36,6 +37,11 @@ struct DeviceSearchResult {
   DeviceSchedule schedule;
   Score score;
   int64_t evaluations = 0;  // schedules that count for the result
+};
+
+struct KeySearchResult {
+  DeviceSearchResult found;
+  std::vector<uint32_t> genes;  // that decode to it; none where a seed as it was given is the best
 };
 
 }  // namespace regal

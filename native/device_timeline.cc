@@ -9,10 +9,7 @@ namespace regal {
 void Lane::add(int32_t item, int64_t start, int64_t length, int32_t gap, std::vector<int32_t>& next) {
   if (gap < 0) {
     if (start > free) remember(n_gaps, {free, start, last});
-    next[item] = -1;
-    (last < 0 ? first : next[last]) = item;
-    last = item;
-    free = start + length;
+    append(item, start, length, next);
     return;
   }
   const Gap whole = gaps[gap];
@@ -163,6 +160,24 @@ void Timeline::put(int32_t op, int32_t device, std::span<const uint32_t> urgency
     arrival_[row + device] = end_[op];
     made_on_[t] = device;
   }
+}
+
+void Timeline::start_op(int32_t op, int32_t device, int64_t now) {
+  const int64_t length = problem_->durations(op)[device];
+  devices_[device].append(op, now, length, next_op_);
+  device_[op] = device;
+  start_[op] = now;
+  end_[op] = now + length;
+  time_ = std::max(time_, end_[op]);
+  for (const int32_t t : problem_->writes(op)) made_on_[t] = device;
+}
+
+void Timeline::start_send(int32_t tensor, int32_t source, int32_t target, int64_t now) {
+  const int64_t length = problem_->transfer(tensor, source, target);
+  const auto number = static_cast<int32_t>(sent_.size());
+  next_send_.push_back(-1);
+  links_[static_cast<int64_t>(source) * n_devices_ + target].append(number, now, length, next_send_);
+  sent_.push_back({tensor, source, target, now, now + length});
 }
 
 DeviceSchedule Timeline::schedule() const {

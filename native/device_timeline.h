@@ -41,6 +41,12 @@ struct Lane {
     }
     return start;
   }
+  void append(int32_t item, int64_t start, int64_t length, std::vector<int32_t>& next) {
+    next[item] = -1;
+    (last < 0 ? first : next[last]) = item;
+    last = item;
+    free = start + length;
+  }
   void add(int32_t item, int64_t start, int64_t length, int32_t gap, std::vector<int32_t>& next);
 
  private:
@@ -70,6 +76,12 @@ class Timeline {
   // go first (none given: those that are there first).
   void put(int32_t op, int32_t device, std::span<const uint32_t> urgency = {});
 
+  // For decoders that run the clock themselves: what starts now, after all that was put before on
+  // its device or link.
+  void start_op(int32_t op, int32_t device, int64_t now);
+  void start_send(int32_t tensor, int32_t source, int32_t target, int64_t now);
+  void set_home(int32_t input, int32_t device) { made_on_[input] = device; }
+
   int64_t time() const { return time_; }
   int32_t device_of(int32_t op) const { return device_[op]; }  // -1: not put
   int64_t start_of(int32_t op) const { return start_[op]; }
@@ -93,7 +105,6 @@ class Timeline {
   DeviceSchedule schedule() const;  // once all ops are put
 
  private:
-  friend class RawDecoder;
   int64_t arrival_by_link(int32_t tensor, int32_t target, int64_t busy_until) const;
   void send_missing(int32_t op, int32_t device, std::span<const uint32_t> urgency);
   void send(int32_t tensor, int32_t target);

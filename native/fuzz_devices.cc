@@ -102,6 +102,7 @@ void judge_devices(Dice& dice) {
   if (verdict.fault != DeviceFault::None) return;
   judge_schedule(problem, rows.tick, is_legal, dice);
   judge_wild_schedule(problem, dice);
+  judge_heuristics(problem, dice);
 }
 
 }  // namespace regal::fuzz

@@ -34,5 +34,6 @@ DeviceSchedule random_device_schedule(const DeviceProblem& problem, Dice& dice);
 bool slow_devices(const DeviceProblem& problem, const DeviceSchedule& schedule, int64_t tick, DeviceFigures& figures);
 
 void judge_devices(Dice& dice);
+void judge_heuristics(const DeviceProblem& problem, Dice& dice);
 
 }  // namespace regal::fuzz

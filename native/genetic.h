@@ -1,11 +1,11 @@
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "batch.h"
 #include "random_keys.h"
 #include "rng.h"
 #include "search.h"
@@ -111,25 +111,15 @@ template <typename Make>
 bool Genetic<Model>::evaluate(std::span<Plan> plans, const Make& make) {
   const int64_t base = evaluations_;
   const auto count = std::min<int64_t>(plans.size(), most_ - base);
-  // The first plan that reaches the bound ends the search. Plans before it always run, so that
-  // the end does not depend on which thread is faster.
-  std::atomic<int64_t> reached{count};
-  const int64_t done = workers_.run(count, [&](int64_t i, int worker) {
-    if (i > reached.load() || (base + i > 0 && deadline_.has_passed())) return false;
+  const int64_t counted = run_numbered(workers_, deadline_, base, count, [&](int64_t i, int worker) {
     Plan& plan = plans[i];
     plan.number = base + i;
     Rng rng(settings_.seed, plan.number);
     plan.genes.resize(model_.n_genes());
     make(i, rng, plan.genes);
     plan.value = model_.evaluate(plan.genes, worker);
-    if (model_.is_enough(plan.value)) {
-      int64_t lowest = reached.load();
-      while (i < lowest && !reached.compare_exchange_weak(lowest, i)) {
-      }
-    }
-    return true;
+    return model_.is_enough(plan.value);
   });
-  const int64_t counted = std::min(done, reached.load() + 1);
   const Plan* winner = nullptr;
   for (const Plan& plan : plans.first(counted)) {
     if (winner == nullptr || plan.is_better_than(*winner)) winner = &plan;

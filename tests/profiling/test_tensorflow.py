@@ -43,6 +43,37 @@ def test_tensorflow_measures_every_op_and_equal_ones_share_an_entry(tmp_path: Pa
     assert found.total_ns > 0
 
 
+SAVES = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "name" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+       attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { }
+         string_val: "left_behind.txt" } } } }
+node { name: "text" op: "AsString" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "first" op: "GatherV2" input: "text" input: "zero" input: "zero"
+       attr { key: "Tparams" value { type: DT_STRING } }
+       attr { key: "Tindices" value { type: DT_INT32 } }
+       attr { key: "Taxis" value { type: DT_INT32 } } }
+node { name: "write" op: "WriteFile" input: "name" input: "first" }
+"""
+
+
+@NEEDS_TENSORFLOW
+def test_a_graph_that_writes_files_leaves_none_where_the_user_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.pbtxt"
+    path.write_text(SAVES)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    found = profile_model(path, ProfileOptions(runs=1, warmup=0))
+    assert any("WriteFile" in key for key in found.times)
+    assert not list(here.iterdir())
+
+
 def test_a_node_takes_its_kernel_over_all_its_executions() -> None:
     def node(name: str, start: int, end: int, micros: tuple[int, int] = (0, 0)) -> object:
         return SimpleNamespace(

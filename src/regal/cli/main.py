@@ -36,11 +36,15 @@ EPILOG = (
 )
 
 
+# Where a command is, if not among the others.
+MODULES = {"profile": "regal.cli.profile", "validate": "regal.cli.validate"}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
         arguments = build_parser().parse_args(argv)
-        commands = import_module("regal.cli.commands")
+        commands = import_module(MODULES.get(arguments.verb, "regal.cli.commands"))
         code: int = getattr(commands, arguments.verb)(arguments)
         sys.stdout.flush()
         return code

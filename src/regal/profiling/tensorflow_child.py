@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regal.backends.tensorflow.contents import maker_of
 from regal.backends.tensorflow.feeds import STYLES, value_of
 from regal.backends.tensorflow.request import Feed
 from regal.backends.tensorflow.runner import config_of, import_tensorflow, one_line
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Write {"nodes": [{node: ns} per run], "run_ns": [...]} or {"error": ...}."""
-    request = json.loads(Path(sys.argv[1]).read_text())
+    request_path, result_path = (Path(argument).resolve() for argument in sys.argv[1:])
+    request = json.loads(request_path.read_text())
+    # A graph may save checkpoints to where it runs: not to where the user is.
+    os.chdir(request_path.parent)
     tf = import_tensorflow()
     refusals = (tf.errors.OpError, ValueError, TypeError, KeyError, RuntimeError, MemoryError)
     result: dict[str, Any] = {}
@@ -36,7 +40,7 @@ def main() -> None:
             result = result or {"error": one_line(error)}
             continue
         break
-    write_atomically(Path(sys.argv[2]), json.dumps(result).encode())
+    write_atomically(result_path, json.dumps(result).encode())
     # TensorFlow may crash while it is torn down; the result is safe by now.
     sys.stdout.flush()
     os._exit(0)
@@ -87,7 +91,13 @@ class _Measurement:
     def _values(self) -> dict[str, Any]:
         """Return the inputs, the same for all runs: what they decide must not change."""
         seed = self._request["seed"]
-        return {feed.tensor: value_of(feed, seed, self._style) for feed in self._feeds}
+        tensor_of = self._graph.get_tensor_by_name
+        return {
+            feed.tensor: value_of(
+                feed, seed, self._style, maker_of(self._tf, tensor_of(feed.tensor))
+            )
+            for feed in self._feeds
+        }
 
     def _fetchable(self, name: str) -> Any:
         node, _, slot = name.partition(":")

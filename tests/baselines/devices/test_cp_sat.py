@@ -4,6 +4,7 @@ import itertools
 import math
 import threading
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ MEMORY = Objective(name="memory", per_ns=0, per_byte=1)
 BALANCED = Objective(name="balanced", per_ns=0.5, per_byte=0.25)
 
 
-def solved(problem: ScheduleProblem, objective: Objective, start: DeviceOutcome | None = None):
+def solved(
+    problem: ScheduleProblem, objective: Objective, start: DeviceOutcome | None = None
+) -> DeviceOutcome:
     method = CpSat(deterministic_seconds=10, start=start)
     return method(problem, objective, Budget(seconds=60), seed=1, threads=1)
 
@@ -85,36 +88,34 @@ def needed_sends(
     )
 
 
-def small_problems(count: int) -> Iterator[tuple[int, TinyDevices]]:
-    """Yield random problems whose schedules can all be tried."""
-    found = 0
-    for seed in itertools.count():
-        tiny = random_devices(seed, most_ops=4, most_devices=2)
-        if tiny.n_ops >= 2 and len(tiny.reads) <= 4:
-            yield seed, tiny
-            found += 1
-        if found == count:
-            return
+@cache
+def tried_problems() -> list[tuple[TinyDevices, set[tuple[int, int, int]]]]:
+    """Return random problems with the (overflow, time, peak) of all their schedules."""
+    problems = (random_devices(seed, most_ops=4, most_devices=2) for seed in itertools.count())
+    small = (tiny for tiny in problems if tiny.n_ops >= 2 and len(tiny.reads) <= 4)
+    return [
+        (tiny, {(f.overflow, f.time, f.most) for f in all_schedules(tiny)})
+        for tiny in itertools.islice(small, 25)
+    ]
 
 
 @pytest.mark.parametrize("objective", [TIME, MEMORY, BALANCED], ids=lambda o: o.name)
 def test_no_schedule_of_a_tiny_problem_is_better(objective: Objective) -> None:
     missed = 0
-    for seed, tiny in small_problems(25):
-        figures = list(all_schedules(tiny))
-        least_overflow = min(f.overflow for f in figures)
-        best = min(objective.value(f.time, f.most) for f in figures if f.overflow == least_overflow)
+    for tiny, results in tried_problems():
+        least_overflow = min(overflow for overflow, _, _ in results)
+        fitting = [(time, peak) for overflow, time, peak in results if overflow == least_overflow]
+        best = min(objective.value(time, peak) for time, peak in fitting)
         outcome = solved(schedule_problem_of(tiny), objective)
         found = outcome.figures
-        assert outcome.time_bound_ns <= min(f.time for f in figures if f.overflow == least_overflow)
-        assert outcome.peak_bound <= min(f.most for f in figures if f.overflow == least_overflow)
+        assert outcome.time_bound_ns <= min(time for time, _ in fitting)
+        assert outcome.peak_bound <= min(peak for _, peak in fitting)
         assert found.overflow >= least_overflow
         if found.overflow > least_overflow or objective.value(found.time, found.most) > best:
             missed += 1
     # A model may wait where everything starts as early as the orders allow, and it may choose
     # which in-place pairs happen; with times alone neither can pay.
-    print("MISSED", objective.name, missed)
-    assert missed <= (0 if objective is TIME else 6)
+    assert missed <= (0 if objective is TIME else 1)
 
 
 def test_the_optimum_of_the_ten_tasks_on_three_processors_is_proven() -> None:
@@ -143,8 +144,8 @@ def test_a_schedule_that_does_not_fit_is_repaired_first() -> None:
 
 
 def test_equal_limits_of_work_give_the_same_schedule() -> None:
-    problem = schedule_problem_of(random_devices(11, most_ops=7))
-    one, other = (solved(problem, TIME).schedule for _ in range(2))
+    problem = schedule_problem_of(topcuoglu())
+    one, other = (solved(problem, BALANCED).schedule for _ in range(2))
     assert one.placement.tolist() == other.placement.tolist()
     assert one.order.tolist() == other.order.tolist()
 

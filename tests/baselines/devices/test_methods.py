@@ -136,6 +136,19 @@ def test_partition_dfs_gives_fast_devices_more() -> None:
     assert np.bincount(placement).tolist() == [9, 3]
 
 
+def test_partition_dfs_leaves_a_device_out_that_can_run_nothing() -> None:
+    tasks = task_graph([[10, -1, 10]] * 6, [])
+    placement = run("partition-dfs", schedule_problem_of(tasks)).schedule.placement
+    assert np.bincount(placement, minlength=3).tolist() == [3, 0, 3]
+
+
+def test_partition_dfs_prints_nothing_when_ops_are_few(capfd: pytest.CaptureFixture[str]) -> None:
+    """METIS itself complains on standard output, where a command's JSON goes."""
+    for n in range(4):
+        run("partition-dfs", schedule_problem_of(task_graph([[9] * 6] * max(n, 1), [])))
+    assert capfd.readouterr().out == ""
+
+
 def test_the_favorite_child_is_the_one_that_is_dear_to_send() -> None:
     tasks = task_graph([[4, 4]] * 3, [(0, 1, 1), (0, 2, 3)])
     assert favorite_children(schedule_problem_of(tasks)).tolist() == [2, -1, -1]

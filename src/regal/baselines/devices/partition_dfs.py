@@ -12,9 +12,12 @@ import numpy as np
 from regal import _native
 from regal.baselines.devices.means import mean_durations, mean_transfers
 from regal.baselines.devices.rules import is_used_up, outcome_of
+from regal.cost.types import FORBIDDEN
 from regal.errors import BackendError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from regal._native import Cancel, NamedSchedule
@@ -67,20 +70,26 @@ def partition_dfs(
     graph = _GroupGraph.of(problem)
     choices = itertools.product(range(SEEDS), IMBALANCES, graph.weights)
     for number, imbalance, weights in itertools.islice(choices, budget.evaluations):
-        parts = np.zeros(len(weights), dtype=np.int64)
-        if len(weights) > 1:
-            _, found = pymetis.part_graph(
-                problem.n_devices,
-                pymetis.CSRAdjacency(graph.starts, graph.neighbors),
-                vweights=weights,
-                eweights=graph.edge_weights,
-                tpwgts=graph.shares,
-                options=pymetis.Options(seed=(seed * SEEDS + number) % 2**31, ufactor=imbalance),
+        options = pymetis.Options(seed=(seed * SEEDS + number) % 2**31, ufactor=imbalance)
+
+        def bisected(
+            part: _Part, share: float, options: pymetis.Options = options
+        ) -> NDArray[np.bool_]:
+            _, sides = pymetis.part_graph(
+                2,
+                pymetis.CSRAdjacency(part.starts, part.neighbors),
+                vweights=part.weights,
+                eweights=part.edge_weights,
+                tpwgts=[share, 1 - share],
+                options=options,
             )
-            parts = np.array(found, dtype=np.int64)
+            is_left: NDArray[np.bool_] = np.array(sides) == 0
+            return is_left
+
+        devices = _partition(graph, weights, bisected)
         (schedule,) = _native.placed_schedules(
             problem.native,
-            parts[problem.native.group].reshape(1, -1),
+            devices[problem.native.group].reshape(1, -1),
             _native.PlacementOrder.DFS,
             True,
             objective.per_ns,
@@ -97,15 +106,62 @@ def partition_dfs(
     return outcome_of(problem, best.schedule, evaluations, started, was_interrupted=was_interrupted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GroupGraph:
-    """The colocation groups as METIS reads them."""
+def _partition(
+    graph: _GroupGraph, weights: Ints, bisect: Callable[[_Part, float], NDArray[np.bool_]]
+) -> Ints:
+    """Return a device per group, by recursive bisection.
 
-    starts: Ints  # (groups + 1,)
+    METIS does the same for up to eight parts, but it prints where a side has too few vertices.
+    """
+    device_of = np.zeros(len(weights), dtype=np.int64)
+    stack = [(np.arange(len(weights)), 0, len(graph.devices))]
+    while stack:
+        vertices, first, last = stack.pop()
+        if last - first == 1 or len(vertices) < 2:
+            device_of[vertices] = graph.devices[first]
+            continue
+        middle = (first + last) // 2
+        share = graph.shares[first:middle].sum() / graph.shares[first:last].sum()
+        is_left = bisect(_part_of(graph, weights, vertices), float(share))
+        stack.append((vertices[is_left], first, middle))
+        stack.append((vertices[~is_left], middle, last))
+    return device_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Some vertices of a graph as METIS reads them."""
+
+    starts: Ints  # (vertices + 1,)
     neighbors: Ints
     edge_weights: Ints  # like neighbors
+    weights: Ints  # (vertices,)
+
+
+def _part_of(graph: _GroupGraph, weights: Ints, vertices: Ints) -> _Part:
+    """Return the graph of some vertices."""
+    number = np.full(len(weights), -1, dtype=np.int64)
+    number[vertices] = np.arange(len(vertices))
+    is_inside = (number[graph.ends] >= 0) & (number[graph.neighbors] >= 0)
+    degrees = np.bincount(number[graph.ends[is_inside]], minlength=len(vertices))
+    return _Part(
+        starts=np.concatenate([[0], np.cumsum(degrees)]),
+        neighbors=number[graph.neighbors[is_inside]],
+        edge_weights=graph.edge_weights[is_inside],
+        weights=weights[vertices],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GroupGraph:
+    """The colocation groups, and what each device should get of them."""
+
+    ends: Ints  # (2 edges,) ascending
+    neighbors: Ints  # the other end of each
+    edge_weights: Ints
     weights: tuple[Ints, ...]  # (groups,) each
-    shares: list[float]  # per device
+    devices: Ints  # those that can run anything
+    shares: NDArray[np.float64]  # like devices
 
     @classmethod
     def of(cls, problem: ScheduleProblem) -> _GroupGraph:
@@ -119,21 +175,36 @@ class _GroupGraph:
         sizes = np.concatenate([sizes, problem.resident_bytes[users[:, 1]]])
         size = np.bincount(group[owners], sizes, minlength=count)
         by_work, by_bytes = _scaled(work), _scaled(size)
-        starts, neighbors, edge_weights = _adjacency(problem, group, count)
-        # A device that can run nothing gets nothing; without ops all are equal.
-        total = np.maximum(problem.durations, 0).sum(axis=0, dtype=np.float64)
-        speed = np.where(total > 0, 1 / np.maximum(total, 1), float(not total.any()))
+        devices, shares = _shares(problem)
+        ends, neighbors, edge_weights = _edges(problem, group, count)
         return cls(
-            starts=starts,
+            ends=ends,
             neighbors=neighbors,
             edge_weights=edge_weights,
             weights=(by_work, by_bytes, by_work + by_bytes),
-            shares=(speed / speed.sum()).tolist(),
+            devices=devices,
+            shares=shares,
         )
 
 
-def _adjacency(problem: ScheduleProblem, group: Ints, count: int) -> tuple[Ints, Ints, Ints]:
-    """Return row starts, neighbors and weights of the undirected graph of groups."""
+def _shares(problem: ScheduleProblem) -> tuple[Ints, NDArray[np.float64]]:
+    """Return the devices that can run any op, and what each should get of the work.
+
+    A device is as fast as it is on the ops that it can run.
+    """
+    can_run = problem.durations != FORBIDDEN
+    devices = np.flatnonzero(can_run.any(axis=0))
+    if len(devices) == 0:  # there are no ops
+        return np.arange(problem.n_devices), np.full(problem.n_devices, 1 / problem.n_devices)
+    means = mean_durations(problem)
+    speeds = np.array(
+        [means[can_run[:, d]].sum() / problem.durations[can_run[:, d], d].sum() for d in devices]
+    )
+    return devices, speeds / speeds.sum()
+
+
+def _edges(problem: ScheduleProblem, group: Ints, count: int) -> tuple[Ints, Ints, Ints]:
+    """Return both ends and the weight of each undirected edge between groups, each way round."""
     costs = mean_transfers(problem)
     writers, readers, tensors = problem.data_edges.T
     # A tensor that several ops of a group read is sent to it once.
@@ -145,9 +216,11 @@ def _adjacency(problem: ScheduleProblem, group: Ints, count: int) -> tuple[Ints,
     low, high = pairs // count, pairs % count
     ends = np.concatenate([low, high])
     order = np.argsort(ends, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=count))])
-    both = np.concatenate([weights, weights])
-    return starts.astype(np.int64), np.concatenate([high, low])[order], both[order]
+    return (
+        ends[order],
+        np.concatenate([high, low])[order],
+        np.concatenate([weights, weights])[order],
+    )
 
 
 def _scaled(values: NDArray[np.float64] | Ints) -> Ints:

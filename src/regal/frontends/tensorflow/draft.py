@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from regal.frontends.tensorflow.kinds import MERGE
 from regal.frontends.tensorflow.ops import RESOURCE, dtype_name
 from regal.frontends.tensorflow.order import is_back_edge
-from regal.frontends.tensorflow.roles import INPUTS, is_no_op, is_source
+from regal.frontends.tensorflow.roles import INPUTS, is_handle, is_no_op, is_source
 from regal.frontends.tensorflow.schema import REF
 from regal.frontends.tensorflow.storages import view_of
 from regal.frontends.tensorflow.values import bytes_of
@@ -86,7 +86,7 @@ class Draft:
         if node.kind in INPUTS and node.results[0] != RESOURCE:
             self.inputs.append(self.add(edge, Role.INPUT))
             return self.inputs[-1]
-        if is_source(node) or node.kind in INPUTS:
+        if is_handle(node) or node.kind in INPUTS:
             return self.add(edge, Role.STATE)
         return self.add(edge, Role.CONSTANT)
 
@@ -140,6 +140,8 @@ class Draft:
         """Return a new tensor for a result of an op that reads the tensors `inputs`."""
         edge = (position, k)
         role = Role.OUTPUT if edge in self.outputs else Role.ACTIVATION
+        if is_source(self.flat.nodes[position]):
+            return self.add(edge, Role.STATE)
         if not self._begins_round(position):
             view = view_of(self.material.sized, position, k)
             if view is not None and inputs[view[0]] != ABSENT:

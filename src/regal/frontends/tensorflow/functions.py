@@ -130,8 +130,8 @@ def _results_of(position: int, proto: Proto, library: Library) -> dict[str, list
         arguments = library.ops.defs[proto.op].output_arg
     else:
         raise ModelError(
-            f"function '{position}': operator '{proto.op}' of node '{proto.name}' is not known"
-            " to TensorFlow, so the names of its results are not"
+            f"node '{proto.name}' of a function: TensorFlow does not know its operator"
+            f" '{proto.op}', so that the names of its results are not known"
         )
     first = 0
     for argument in arguments:

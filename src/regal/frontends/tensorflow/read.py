@@ -72,7 +72,7 @@ def read_graph_file(path: Path) -> GraphFile:
         raise ModelError(f"'{path}' is nested too deep") from error
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"'{path}' is no TensorFlow graph: byte {error.start} is no text"
+            f"'{path}' is no TensorFlow graph: byte {error.start} is no UTF-8 text"
         ) from None
 
 

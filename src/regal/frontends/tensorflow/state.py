@@ -10,9 +10,9 @@ from regal.frontends.tensorflow.ops import RESOURCE
 from regal.frontends.tensorflow.schema import REF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from regal.frontends.tensorflow.flat import Flat, Library, Node
+    from regal.frontends.tensorflow.flat import Edge, Flat, Library
     from regal.frontends.tensorflow.frames import Unit
     from regal.frontends.tensorflow.sizes import Sized
 
@@ -63,19 +63,23 @@ def is_effect(flat: Flat, position: int, library: Library) -> bool:
     node = flat.nodes[position]
     if not library.ops.is_stateful(node.kind) or node.kind in ORDER_INSENSITIVE:
         return False
-    return not any(touches_handle(node, flat))
+    return not any(True for _ in handles_of(flat, position))
 
 
-def touches_handle(node: Node, flat: Flat) -> Iterable[bool]:
-    """Yield, for all inputs and results of a node, whether they are handles."""
-    for producer, k in node.inputs:
-        yield _is_handle(flat.nodes[producer].results[k])
-    for dtype in node.results:
-        yield _is_handle(dtype)
+def handles_of(flat: Flat, position: int) -> Iterator[Edge]:
+    """Yield the handles that a node takes or makes.
 
-
-def _is_handle(dtype: int) -> bool:
-    return dtype == RESOURCE or dtype > REF
+    Taking the value of a variable of TensorFlow 1 is no such thing: it may be sent.
+    """
+    node = flat.nodes[position]
+    for i, (producer, k) in enumerate(node.inputs):
+        dtype = flat.nodes[producer].results[k]
+        is_reference = dtype > REF and i < len(node.operands) and node.operands[i] > REF
+        if dtype == RESOURCE or is_reference:
+            yield producer, k
+    for k, dtype in enumerate(node.results):
+        if dtype == RESOURCE or dtype > REF:
+            yield position, k
 
 
 def colocation_groups(
@@ -109,10 +113,9 @@ def colocation_groups(
             join(f"unit {i}", f"node {node.name}")
             for name in colocated_with(node.proto):
                 join(f"unit {i}", f"node {name}")
-            edges = [*node.inputs, *((position, k) for k in range(len(node.results)))]
-            for producer, k in edges:
-                number = graph.resources.at((producer, k))
-                if number is not None and _is_handle(graph.flat.nodes[producer].results[k]):
+            for edge in handles_of(graph.flat, position):
+                number = graph.resources.at(edge)
+                if number is not None:
                     join(f"unit {i}", f"resource {number}")
     members: dict[str, list[int]] = {}
     for i in op_of_unit:

@@ -1,0 +1,187 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <tuple>
+
+#include "bindings.h"
+#include "bindings_device_search.h"
+#include "bindings_interrupt.h"
+#include "device_brkga.h"
+#include "device_es.h"
+#include "device_local.h"
+
+using namespace nb::literals;
+using regal::CompactDevices;
+using regal::DeviceDecoder;
+using regal::DeviceSchedule;
+using regal::GeneLayout;
+using regal::Score;
+
+using Rows2d = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RealArray = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+
+namespace {
+
+std::span<const double> reals_of(const std::optional<Reals>& values, int64_t size, const char* name) {
+  if (!values) return {};
+  if (static_cast<int64_t>(values->size()) != size) throw nb::value_error(name);
+  return {values->data(), values->size()};
+}
+
+// Indices are the caller's: a wrong one must not be used.
+std::vector<int32_t> placements_of(const regal::DeviceProblem& problem, Rows2d rows) {
+  const auto n = static_cast<size_t>(problem.n_ops);
+  if (rows.shape(1) != n) throw nb::value_error("placements: one device per op");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t device = rows.data()[i];
+    const auto v = static_cast<int32_t>(i % n);
+    if (device < 0 || device >= problem.n_devices || !problem.may_run_on(v, static_cast<int32_t>(device))) {
+      throw nb::value_error("placements: a device may not run an op");
+    }
+    if (rows.data()[i - v + problem.members[problem.group[v]][0]] != device) {
+      throw nb::value_error("placements: ops of a group are not together");
+    }
+  }
+  return {rows.data(), rows.data() + rows.size()};
+}
+
+std::vector<int32_t> orders_of(const regal::DeviceProblem& problem, Rows2d rows) {
+  const auto n = static_cast<size_t>(problem.n_ops);
+  if (rows.shape(1) != n) throw nb::value_error("orders: all ops");
+  std::vector<uint8_t> is_listed(n);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i % n == 0) is_listed.assign(n, 0);
+    const int64_t op = rows.data()[i];
+    if (op < 0 || op >= problem.n_ops || is_listed[op]) throw nb::value_error("orders: each op once");
+    for (const int32_t earlier : problem.predecessors[op]) {
+      if (!is_listed[earlier]) throw nb::value_error("orders: an op before one that it depends on");
+    }
+    is_listed[op] = 1;
+  }
+  return {rows.data(), rows.data() + rows.size()};
+}
+
+RealArray real_array(std::vector<double> values) {
+  auto* kept = new std::vector<double>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return {kept->data(), {kept->size()}, owner};
+}
+
+void bind_brkga(nb::module_& module) {
+  module.def(
+      "device_brkga",
+      [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
+         int32_t population, int32_t elites, int32_t mutants, double elite_bias, int32_t restart_after,
+         bool with_neutral, bool relabels_devices, uint64_t seed, int32_t threads, int64_t evaluations,
+         double seconds, double stop_value, Rows2d placements, Rows2d orders, GeneRows chromosomes,
+         std::optional<Reals> alpha, std::optional<Reals> beta, std::optional<Reals> gene_bias,
+         Cancel& cancel) {
+        const GeneLayout layout(*problem.source, decoder);
+        if (alpha.has_value() != beta.has_value()) throw nb::value_error("alpha and beta go together");
+        if (placements.shape(0) != orders.shape(0)) throw nb::value_error("as many orders as placements");
+        require_genes(layout, chromosomes.shape(1));
+        const std::vector<int32_t> starts = placements_of(*problem.source, placements);
+        const std::vector<int32_t> sequences = orders_of(*problem.source, orders);
+        const char* wrong = "alpha, beta and gene_bias need one value per gene";
+        regal::DeviceBrkgaSettings settings;
+        settings.decoder = decoder;
+        settings.objective = {per_ns, per_byte};
+        settings.genetic = {population, elites, mutants, elite_bias, restart_after, seed, threads,
+                            {reals_of(alpha, layout.size, wrong), reals_of(beta, layout.size, wrong),
+                             reals_of(gene_bias, layout.size, wrong)}};
+        settings.with_neutral = with_neutral;
+        settings.relabels_devices = relabels_devices;
+        settings.stop = {evaluations, seconds, stop_value};
+        settings.seeds = {starts, sequences};
+        settings.chromosomes = {chromosomes.data(), chromosomes.size()};
+        auto [result, was_interrupted] = run_interruptible<regal::KeySearchResult>(
+            cancel, [&](const std::atomic<bool>& cancelled) {
+              return regal::run_device_brkga(problem, settings, cancelled);
+            });
+        std::vector<regal::Genes> best;
+        if (!result.genes.empty()) best.push_back(std::move(result.genes));
+        return std::make_tuple(std::move(result.found.schedule), result.found.score,
+                               result.found.evaluations, was_interrupted,
+                               gene_array(best));
+      },
+      nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "population"_a, "elites"_a,
+      "mutants"_a, "elite_bias"_a, "restart_after"_a, "with_neutral"_a, "relabels_devices"_a, "seed"_a,
+      "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "placements"_a, "orders"_a,
+      "chromosomes"_a, "alpha"_a = nb::none(), "beta"_a = nb::none(), "gene_bias"_a = nb::none(), "cancel"_a,
+      "Returns (schedule, score, evaluations, was interrupted, its chromosome as a row if it has one); see\n"
+      "device_brkga.h.");
+}
+
+void bind_es(nb::module_& module) {
+  module.def(
+      "device_es",
+      [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
+         std::optional<Reals> mean, std::optional<Reals> deviation, double step, int32_t population,
+         int32_t kept, uint64_t seed, int32_t threads, int64_t evaluations, double seconds,
+         double stop_value, Cancel& cancel) {
+        const int64_t weights = regal::FeatureKeys::n_weights(*problem.source);
+        regal::DeviceEsSettings settings;
+        settings.decoder = decoder;
+        settings.objective = {per_ns, per_byte};
+        settings.mean = reals_of(mean, weights, "mean needs one value per weight");
+        settings.deviation = reals_of(deviation, weights, "deviation needs one value per weight");
+        settings.step = step;
+        settings.population = population;
+        settings.kept = kept;
+        settings.seed = seed;
+        settings.threads = threads;
+        settings.stop = {evaluations, seconds, stop_value};
+        auto [result, was_interrupted] = run_interruptible<regal::DeviceEsResult>(
+            cancel, [&](const std::atomic<bool>& cancelled) {
+              return regal::run_device_es(problem, settings, cancelled);
+            });
+        return std::make_tuple(std::move(result.found.schedule), result.found.score,
+                               result.found.evaluations, was_interrupted, gene_array(result.best_genes),
+                               real_array(std::move(result.mean)), result.step);
+      },
+      nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "mean"_a = nb::none(),
+      "deviation"_a = nb::none(), "step"_a, "population"_a, "kept"_a, "seed"_a, "threads"_a,
+      "evaluations"_a, "seconds"_a, "stop_value"_a, "cancel"_a,
+      "Returns (schedule, score, evaluations, was interrupted, best chromosomes, mean, step); see device_es.h.");
+}
+
+void bind_local(nb::module_& module) {
+  module.def(
+      "device_local_search",
+      [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
+         GeneRow start, bool is_annealing, double critical, double region, double relocate,
+         double release, double shift, double reach, uint64_t seed, int32_t threads,
+         int64_t evaluations, double seconds, double stop_value, Cancel& cancel) {
+        require_genes(GeneLayout(*problem.source, decoder), start.size());
+        regal::DeviceLocalSettings settings;
+        settings.decoder = decoder;
+        settings.objective = {per_ns, per_byte};
+        settings.is_annealing = is_annealing;
+        settings.mix = {critical, region, relocate, release, shift, reach};
+        settings.seed = seed;
+        settings.threads = threads;
+        settings.stop = {evaluations, seconds, stop_value};
+        settings.start = {start.data(), start.size()};
+        auto [result, was_interrupted] = run_interruptible<regal::KeySearchResult>(
+            cancel, [&](const std::atomic<bool>& cancelled) {
+              return regal::run_device_local(problem, settings, cancelled);
+            });
+        return std::make_tuple(std::move(result.found.schedule), result.found.score,
+                               result.found.evaluations, was_interrupted, gene_array({result.genes}));
+      },
+      nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "start"_a, "is_annealing"_a,
+      "critical"_a, "region"_a, "relocate"_a, "release"_a, "shift"_a, "reach"_a, "seed"_a, "threads"_a,
+      "evaluations"_a, "seconds"_a, "stop_value"_a, "cancel"_a,
+      "Returns (schedule, score, evaluations, was interrupted, its chromosome as a row); see device_local.h.");
+}
+
+}  // namespace
+
+void bind_device_search(nb::module_& module) {
+  bind_device_decode(module);
+  bind_brkga(module);
+  bind_es(module);
+  bind_local(module);
+}

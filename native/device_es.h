@@ -1,0 +1,40 @@
+#pragma once
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "device_compact.h"
+#include "device_heads.h"
+#include "device_search.h"
+
+namespace regal {
+
+struct DeviceEsSettings {
+  DeviceDecoder decoder = DeviceDecoder::Eft;
+  Objective objective;
+  // The distribution to start from, per weight of FeatureKeys. None: 0, and usual_deviation().
+  std::span<const double> mean;
+  std::span<const double> deviation;
+  double step = 0.5;           // all deviations times this, at first
+  int32_t population = 0;      // 0: 4 + 3 ln(weights)
+  uint64_t seed = 0;
+  int32_t threads = 1;
+  int32_t kept = 0;            // how many of the best chromosomes are returned
+  DeviceStop stop;
+};
+
+struct DeviceEsResult {
+  DeviceSearchResult found;
+  std::vector<Genes> best_genes;   // best first, at most `kept`, no two of equal score
+  std::vector<double> mean;        // of the last generation
+  double step = 0;
+};
+
+// Evolution strategy over the weights of FeatureKeys: cumulative step-size adaptation (Ostermeier,
+// Gawelczyk & Hansen 1994) with mirrored pairs of samples.
+// Evaluations: the mean (with Inherit, at nine levels), then generation by generation. The result is the same for every number of
+// threads. At least one evaluation is done.
+DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettings& settings,
+                             const std::atomic<bool>& cancelled);
+
+}  // namespace regal

@@ -1,0 +1,79 @@
+"""What the searches over keys share: the compact problem, their limits, their outcomes."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regal import _native
+from regal.search.devices.types import DeviceOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from regal._native import Cancel, CompactDevices, DeviceSchedule
+    from regal.plan.schedule_problem import ScheduleProblem
+    from regal.search.types import Budget
+
+NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The best schedule of one search over keys, and what led to it."""
+
+    schedule: DeviceSchedule
+    evaluations: int
+    was_interrupted: bool
+    chromosomes: NDArray[np.uint32]  # (k, genes): best first; none where only seeds were looked at
+
+
+def compact_devices(problem: ScheduleProblem) -> CompactDevices:
+    """Return the problem as the searches read it.
+
+    Cost: O((ops + touches + edges) log), once per problem.
+    """
+    return _native.CompactDevices(problem.native)
+
+
+def evaluations_of(budget: Budget) -> int:
+    """Return how many evaluations a budget allows."""
+    return NO_LIMIT if budget.evaluations is None else budget.evaluations
+
+
+def seconds_of(budget: Budget) -> float:
+    """Return how many seconds a budget allows."""
+    return math.inf if budget.seconds is None else budget.seconds
+
+
+def rows_of(
+    schedules: Sequence[DeviceSchedule], n_ops: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the placements and the orders of schedules, one per row."""
+    shape = (len(schedules), n_ops)
+    return (
+        np.array([one.placement for one in schedules], dtype=np.int64).reshape(shape),
+        np.array([one.order for one in schedules], dtype=np.int64).reshape(shape),
+    )
+
+
+def outcome_of(
+    problem: ScheduleProblem, found: Found, started: float, cancel: Cancel | None
+) -> DeviceOutcome:
+    """Return what a search found as the outcome of a method."""
+    figures = _native.simulate_devices(problem.native, found.schedule)
+    if figures is None:
+        raise AssertionError("a decoded schedule waits in a circle")
+    return DeviceOutcome(
+        schedule=found.schedule,
+        figures=figures,
+        evaluations=found.evaluations,
+        seconds=time.perf_counter() - started,
+        was_interrupted=found.was_interrupted or (cancel is not None and cancel.is_cancelled),
+    )
