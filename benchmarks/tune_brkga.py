@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from regal.search.devices.types import Objective
 
 TRAINING = ("coral_", "fdl_", "light_", "mlon_")  # half of the families of tflite/ and onnx/
-SYSTEMS = ("2", "gpu-nvlink-4")
+SYSTEMS = ("2", "gpu-nvlink-4", "cpu:4")
 LEAST_OPS = 20
 # (settings that enter, evaluations, seeds) of each round.
 ROUNDS = ((64, 300, 1), (16, 1_000, 2), (6, 5_000, 3))
