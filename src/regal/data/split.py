@@ -25,7 +25,7 @@ TEST_FAMILIES: Final = frozenset(
         "codec", "densenet", "detr", "diffusion-unet", "evoformer", "flow", "gnn", "hiera",
         "linear-attention", "mamba", "matching", "meta-learning", "nasnet", "nerf", "ode",
         "perceiver", "pinn", "protein", "recommender", "speech", "treelstm", "unet", "wavenet",
-        "world-model", "random-wiring",
+        "world-model", "series-parallel",
     }
 )  # fmt: skip
 VALID_FAMILIES: Final = frozenset(

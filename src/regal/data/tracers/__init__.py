@@ -37,6 +37,7 @@ TRACERS = {
     ("onnx", "onnx.light"): "regal.data.tracers.onnx_light",
     ("onnx", "torch.onnx"): "regal.data.tracers.onnx_export",
     ("tflite", "keras.applications"): "regal.data.tracers.tflite",
+    ("graph", "synthetic"): "regal.data.tracers.synthetic",
 }
 # Framework and source -> packages that it needs.
 NEEDS = {
@@ -49,6 +50,7 @@ NEEDS = {
     ("onnx", "onnx.light"): ("onnx",),
     ("onnx", "torch.onnx"): ("torch", "torchvision", "timm", "onnxscript"),
     ("tflite", "keras.applications"): ("tensorflow", "keras"),
+    ("graph", "synthetic"): (),
 }
 
 
