@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Edges = set[tuple[int, int]]  # (earlier node, later node)
 
-FEWEST_OPS, MOST_OPS = 50, 600
+FEWEST_OPS, MOST_OPS = 50, 1_500
 # Share of the ops, and mean and deviation of the logarithm of their operations, over 150 real
 # graphs of this data set; views and the like, which cost nothing, are left out.
 KINDS: Final = {

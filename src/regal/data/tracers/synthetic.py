@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
 
 EACH = 40  # candidates per family
-LEAST_HEADROOM = 0.05  # of which a long search beats a short one
+LEAST_HEADROOM = 0.10  # of which a long search beats a short one
 
 
 def items() -> list[Item]:
