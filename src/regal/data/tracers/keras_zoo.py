@@ -40,10 +40,10 @@ def trace(item: Item) -> Graph:
     model = RECIPES[item.architecture][1]()
     inputs = [tf.TensorSpec((item.batch, *x.shape[1:]), x.dtype) for x in model.inputs]
     if item.mode == INFERENCE:
-        return graph_of_function(lambda *a: model(list(a), training=False), inputs, item.key)
+        return graph_of_function(lambda *a: _called(model, a, training=False), inputs, item.key)
 
     def loss(*given: Any) -> Any:
-        return tf.reduce_mean(tf.square(model(list(given), training=True)))
+        return tf.reduce_mean(tf.square(_called(model, given, training=True)))
 
     return graph_of_function(sgd_step(model, loss), inputs, item.key)
 
@@ -51,3 +51,7 @@ def trace(item: Item) -> Graph:
 def version() -> str:
     """Return the versions of keras and tensorflow."""
     return f"keras {keras.__version__}, tensorflow {tf.__version__}"
+
+
+def _called(model: Any, given: tuple[Any, ...], *, training: bool) -> Any:
+    return model(given[0] if len(given) == 1 else list(given), training=training)
