@@ -14,7 +14,7 @@ from regal.graph.types import Role
 
 # Small items of each source that are traced in a second or two.
 SAMPLES = {
-    ("torch", "timm"): ("resnet18", "inference"),
+    ("torch", "timm"): ("selecsls42b", "inference"),
     ("torch", "transformers"): ("fnet", "training"),
     ("torch", "diffusers"): ("autoencoder-tiny", "inference"),
     ("torch", "zoo"): ("dlrm-8x3", "training"),

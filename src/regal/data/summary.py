@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SIZES = (30, 100, 300, 1_000, 3_000, 10_000)  # where the bins of numbers of ops begin
 LAST_SIZE = 20_000
+SYNTHETIC = "synthetic"  # the source of graphs that no network has
 BAR = 40  # characters of the longest bar
 MOST_FAMILIES = 20  # rows of a histogram in text
 
@@ -29,15 +30,16 @@ def summary_of(
         about: version and sources.
     """
     ops = sorted(entry.ops for entry in entries)
+    real = [entry for entry in entries if entry.source != SYNTHETIC]
     return {
         "version": about["version"],
         "split_version": about["split_version"],
         "sources": dict(about["sources"]),
         "graphs": len(entries),
-        "architectures": len({architecture_of(entry) for entry in entries}),
-        "families": len({entry.family for entry in entries}),
-        "frameworks": len({entry.framework for entry in entries}),
-        "real_graphs": sum(entry.source != "synthetic" for entry in entries),
+        "real_graphs": len(real),
+        "architectures": len({architecture_of(entry) for entry in real}),
+        "families": len({entry.family for entry in real}),
+        "frameworks": len({entry.framework for entry in real}),
         "bytes": sum(entry.bytes for entry in entries),
         "ops": {
             "least": ops[0] if ops else 0,
@@ -76,7 +78,7 @@ def summary_text(document: Mapping[str, Any]) -> str:
         f"graphs        {document['graphs']:,} ({document['real_graphs']:,} real, {synthetic:,}"
         f" synthetic), {document['bytes'] / 1e6:.1f} MB",
         f"architectures {document['architectures']:,} in {document['families']} families from"
-        f" {document['frameworks']} frameworks",
+        f" {document['frameworks']} frameworks (real ones)",
         f"ops           {ops['least']:,} to {ops['most']:,}, median {ops['median']:,},"
         f" {ops['total']:,} in all",
         f"left out      {left_out or 'nothing'}",
