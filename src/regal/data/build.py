@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import multiprocessing
@@ -33,6 +34,7 @@ ITEM_SECONDS = 900.0  # then the process is ended: it is stuck, or the machine i
 WORKER_BYTES = 8 << 30
 ITEMS_PER_WORKER = 24  # then a fresh process: tracers keep memory
 FEWEST_OPS, MOST_OPS = 30, 20_000
+MOST_CHARACTERS = 200  # of what an error says
 LOG = "log.jsonl"
 
 
@@ -126,11 +128,11 @@ def _batches(items: Sequence[Item]) -> list[list[Item]]:
 
 
 class _Worker:
-    """One process that traces a batch; it is killed when an item takes too long."""
+    """One process that traces a batch; it is ended when an item takes too long."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._batch: list[Item] = []
+        self._batch: list[Item] = []  # what it has yet to answer for
         self._process: multiprocessing.process.BaseProcess | None = None
         self._rows: Connection | None = None
         self._since = 0.0
@@ -146,40 +148,42 @@ class _Worker:
         self._process.start()
         there.close()
         self._batch = list(batch)
-        self._since = time.monotonic() + 60.0  # imports
+        self._since = time.monotonic()
 
     def look(self, waiting: list[list[Item]]) -> None:
         """Write the rows that came; end a process that is done, stuck or dead."""
-        if self._process is None or self._rows is None:
+        if self._process is None:
             return
-        try:
-            while self._rows.poll():
-                self._keep(self._rows.recv())
-        except EOFError:
-            pass
-        is_alive = self._process.is_alive()
-        late = time.monotonic() - self._since > ITEM_SECONDS
-        if is_alive and not late and self._batch:
+        was_alive = self._process.is_alive()  # asked first: rows that came before stay readable
+        self._keep_rows()
+        is_late = time.monotonic() - self._since > ITEM_SECONDS
+        if self._batch and was_alive and not is_late:
             return
-        if self._batch and (late or not is_alive):
-            guilty = self._batch.pop(0)
-            reason = f"slower than {ITEM_SECONDS:.0f} s" if late else "the process died"
-            self._write({"key": guilty.key, **asdict(guilty), "failure": reason})
-            if self._batch:
-                waiting.insert(0, self._batch)
-        if is_alive and (late or not self._batch):
-            self._process.kill() if late else None
+        if self._batch:
+            guilty, *rest = self._batch
+            reason = f"slower than {ITEM_SECONDS:.0f} s" if is_late else "the process died"
+            self._write(_failure(guilty, reason))
+            if rest:
+                waiting.insert(0, rest)
+            self._process.kill()
         self._process.join()
         self._process, self._rows, self._batch = None, None, []
 
-    def _keep(self, row: dict[str, Any]) -> None:
-        self._batch = [item for item in self._batch if item.key != row["key"]]
-        self._since = time.monotonic()
-        self._write(row)
+    def _keep_rows(self) -> None:
+        with contextlib.suppress(EOFError):  # the process closed its end
+            while self._rows is not None and self._rows.poll():
+                row = self._rows.recv()
+                self._batch = [item for item in self._batch if item.key != row["key"]]
+                self._since = time.monotonic()
+                self._write(row)
 
     def _write(self, row: dict[str, Any]) -> None:
         with (self._folder / LOG).open("a") as log:
             log.write(json.dumps(row) + "\n")
+
+
+def _failure(item: Item, reason: str) -> dict[str, Any]:
+    return {"key": item.key, **asdict(item), "failure": reason}
 
 
 def _work(batch: list[Item], folder: Path, rows: Connection) -> None:
@@ -196,13 +200,9 @@ def _work(batch: list[Item], folder: Path, rows: Connection) -> None:
             row = trace_to_file(item, folder)
         except BaseException as error:  # a row, whatever the architecture's code raises
             last = traceback.extract_tb(error.__traceback__)[-1]
-            text = " ".join(str(error).split())[:200]
+            text = " ".join(str(error).split())[:MOST_CHARACTERS]
             where = f"{Path(last.filename).name}:{last.lineno}"
-            row = {
-                "key": item.key,
-                **asdict(item),
-                "failure": f"{type(error).__name__}: {text} ({where})",
-            }
+            row = _failure(item, f"{type(error).__name__}: {text} ({where})")
         signal.setitimer(signal.ITIMER_PROF, 0)
         rows.send(row)
     rows.close()
