@@ -9,6 +9,7 @@ Source: Paliwal et al. 2020, arXiv:1905.02494, appendix on synthetic graphs.
 
 from __future__ import annotations
 
+import math
 import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -199,7 +200,7 @@ def _graph_of(rng: random.Random, n: int, edges: Edges, name: str) -> Graph:
     used = {a for a, _ in edges}
     tensors = [_tensor("input", 0, _drawn(rng, *RESULT_BYTES), Role.INPUT)]
     ops = []
-    result = []  # node -> its tensor
+    result: list[int] = []  # node -> its tensor
     kinds, shares = list(KINDS), [share for share, _, _ in KINDS.values()]
     for node in range(n):
         kind = rng.choices(kinds, shares)[0]
@@ -239,4 +240,4 @@ def _tensor(name: str, index: int, size: int, role: Role) -> Tensor:
 
 
 def _drawn(rng: random.Random, mean: float, spread: float) -> int:
-    return max(round(2.718281828 ** min(rng.gauss(mean, spread), LARGEST_LOG)), 1)
+    return max(round(math.exp(min(rng.gauss(mean, spread), LARGEST_LOG))), 1)
