@@ -74,20 +74,28 @@ def write_all(
 ) -> None:
     """Write a model and what lies beside it: name "" is `out`, other names are its neighbors.
 
-    A neighbor that exists with the same bytes is left alone: a model that is written beside its
-    original shares the external data.
+    A neighbor may lie in a folder of its own, which is made. One that exists with the same
+    bytes is left alone: a model that is written beside its original shares the external data.
 
     Raises:
         UsageError: a neighbor exists with other bytes and `force` is off.
     """
     inputs = tuple(inputs)
     for name, data in files.items():
-        path = out.with_name(name) if name else out
+        path = out.parent / name if name else out
         if name and path.is_file() and path.read_bytes() == data:
             continue
         if name:
+            _make_folder(path.parent)
             require_writable(path, inputs=inputs, force=force)
         write_atomically(path, data)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"folder '{folder}' cannot be made: {error.strerror}") from None
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TEXT_SUFFIXES = frozenset({".pbtxt", ".textproto", ".prototxt", ".txtpb"})
 SERVING = "serve"  # the tag of the graph that is read if a SavedModel has several
-SAVED_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
+_PARTS = ("variables", "assets", "assets.extra", "keras_metadata.pb")  # of a SavedModel folder
 # A file of either kind begins with a field that the other does not have, or has as a message.
 _KINDS = ("GraphDef", "MetaGraphDef", "SavedModel")
 
@@ -69,19 +69,24 @@ def _meta_graph_in(kind: str, message: Proto) -> Proto | None:
 
 
 def beside(source: TensorFlowSource) -> dict[str, bytes]:
-    """Return the other files of a SavedModel folder, by their paths in it.
+    """Return what lies beside the graph of a SavedModel, by its path in the folder.
+
+    These are variables and assets. The fingerprint is left out: it is that of the old graph.
 
     Raises:
         BackendError: one cannot be read.
     """
     folder = source.path
-    if folder is None or not folder.is_dir():
+    if source.kind != "SavedModel" or folder is None:
         return {}
+    if not folder.is_dir():
+        folder = folder.parent
     try:
         return {
             str(PurePosixPath(path.relative_to(folder))): path.read_bytes()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name not in SAVED_MODEL_FILES
+            for name in _PARTS
+            for path in sorted([folder / name, *(folder / name).rglob("*")])
+            if path.is_file()
         }
     except OSError as error:
         raise BackendError(f"cannot read what lies beside the model: {error}") from error

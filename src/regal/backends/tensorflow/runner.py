@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from regal.backends.tensorflow.contents import Maker
     from regal.backends.tensorflow.request import Case, Job, Request
 
-LONGEST_RUN_MS = 20_000  # an empty queue would block a run for ever
+LONGEST_RUN_MS = 40_000  # an empty queue would block a run for ever
+TOO_LONG = f"a run took more than {LONGEST_RUN_MS // 1000} s: it is too slow, or waits for data"
 
 
 def main() -> None:
@@ -127,9 +128,9 @@ class _Run:
                 variables.initialize(session, self._job.init, self._refusals)
                 try:
                     self._step(session, 0, style)
-                except self._tf.errors.DeadlineExceededError as error:
-                    found.error = one_line(error)
-                    return  # it waits for data: other values would not help
+                except self._tf.errors.DeadlineExceededError:
+                    found.error = TOO_LONG
+                    return  # other values would not help
                 except self._refusals as error:
                     found.error = found.error or one_line(error)
                     continue

@@ -1,0 +1,308 @@
+"""Plans written into TensorFlow files: devices, constants, steps, forms of files."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import regal
+from regal.backends import backend_of, schedule_backend_of
+from regal.backends.tensorflow import apply, apply_schedule, encoded, verify
+from regal.backends.tensorflow.devices import (
+    logical_cpus,
+    tensorflow_devices,
+    worker_devices,
+)
+from regal.backends.tensorflow.nodes import Nodes
+from regal.backends.tensorflow.step import initializers, step_nodes
+from regal.errors import BackendError, PlanError, UsageError
+from regal.files import write_all
+from regal.frontends.tensorflow import load
+from regal.frontends.tensorflow.read import read_graph_file
+from regal.frontends.tensorflow.schema import new, parse
+from tests.backends.simple_plans import model_plan, plan_in_order
+from tests.backends.simple_schedules import model_schedule, random_schedule, system
+from tests.corpus import corpus_file
+from tests.systems import device
+from tests.tf_graphs import (
+    FLOAT,
+    NUMBER_OF,
+    assign_add,
+    binary,
+    branches,
+    constant,
+    graph,
+    node,
+    placeholder,
+    read,
+    save,
+    switch,
+    unary,
+    variable,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from regal.backends.types import AppliedModel
+    from regal.frontends.tensorflow.schema import Proto
+    from regal.graph.types import LoadedModel
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+
+HALF = [0, 0, 1, 1, 0, 0, 1, 1, 0]  # of branches(4): two branches on each device
+DEPTH_FIRST = [0, 4, 1, 5, 2, 6, 3, 7, 8]
+
+
+def loaded(message: Proto, tmp_path: Path) -> LoadedModel:
+    return load(save(message, tmp_path / "m.pb"), {}, {})
+
+
+def nodes_in(applied: AppliedModel) -> dict[str, Proto]:
+    return {made.name: made for made in parse("GraphDef", applied.files[""]).node}
+
+
+def training() -> Proto:
+    """Return a step that adds to a counter, with an initializer and a saver beside it."""
+    return graph(
+        [
+            placeholder("x", [4]),
+            variable("v", [4]),
+            constant("zeros", np.zeros(4)),
+            node("AssignVariableOp", "v/Assign", "v", "zeros", dtype=FLOAT),
+            node("NoOp", "init", "^v/Assign"),
+            node("VarIsInitializedOp", "v/check", "v"),
+            assign_add("up", "v", "x"),
+            read("new", "v", "^up"),
+            unary("Neg", "y", "new"),
+        ]
+    )
+
+
+def test_every_planned_node_gets_its_device_and_waits_for_the_one_before(tmp_path: Path) -> None:
+    model = loaded(branches(), tmp_path)
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [HALF], [DEPTH_FIRST])))
+    assert {name: made.device for name, made in nodes.items() if name.startswith("wide")} == {
+        "wide0": "/device:CPU:0",
+        "wide1": "/device:CPU:0",
+        "wide2": "/device:CPU:1",
+        "wide3": "/device:CPU:1",
+    }
+    assert list(nodes["wide1"].input) == ["x", "eight", "^small0"]
+    assert list(nodes["wide2"].input) == ["x", "eight/regal_1"]
+    assert list(nodes["wide3"].input) == ["x", "eight/regal_1", "^small2"]
+
+
+def test_constants_lie_on_every_device_that_reads_them(tmp_path: Path) -> None:
+    model = loaded(branches(), tmp_path)
+    applied = apply_schedule(model, model_schedule(model, [HALF], [DEPTH_FIRST]))
+    nodes = nodes_in(applied)
+    assert nodes["axis"].device == "/device:CPU:0"
+    assert nodes["axis/regal_1"].device == "/device:CPU:1"
+    assert nodes["axis/regal_1"].attr["value"] == nodes["axis"].attr["value"]
+    assert nodes["small3"].input[1] == "axis/regal_1"
+    assert "copied 2 constants that several devices read" in applied.notes
+
+
+def test_devices_are_numbered_by_kind_or_named_by_the_caller(tmp_path: Path) -> None:
+    three = replace(system(3), devices=(device("a"), device("b", "gpu"), device("c", "gpu")))
+    assert tensorflow_devices(three) == ("/device:CPU:0", "/device:GPU:0", "/device:GPU:1")
+    assert logical_cpus(2) == ("/device:CPU:0", "/device:CPU:1")
+    assert worker_devices(2)[1] == "/job:worker/replica:0/task:1/device:CPU:0"
+    model = loaded(branches(), tmp_path)
+    schedule = model_schedule(model, [HALF], [DEPTH_FIRST])
+    nodes = nodes_in(apply_schedule(model, schedule, devices=["/device:TPU:0", "/device:TPU:1"]))
+    assert nodes["wide2"].device == "/device:TPU:1"
+    with pytest.raises(UsageError, match="1 different TensorFlow devices are named for the 2"):
+        apply_schedule(model, schedule, devices=["/device:TPU:0", "/device:TPU:0"])
+
+
+def test_the_source_is_not_changed_by_applying(tmp_path: Path) -> None:
+    model = loaded(branches(), tmp_path)
+    schedule = model_schedule(model, [HALF], [DEPTH_FIRST])
+    first = apply_schedule(model, schedule).files
+    assert apply_schedule(model, schedule).files == first
+
+
+def test_a_plan_of_another_model_is_refused(tmp_path: Path) -> None:
+    small = loaded(branches(2), tmp_path)
+    large = loaded(branches(3), tmp_path)
+    with pytest.raises(PlanError, match="orders 5 ops; the file has 7"):
+        apply_schedule(large, random_schedule(small, 0))
+    with pytest.raises(PlanError, match="orders 5 ops; the file has 7"):
+        apply(large, model_plan(small))
+
+
+def test_a_tflite_or_graph_file_has_no_place_for_devices() -> None:
+    for framework in ("tflite", "graph"):
+        with pytest.raises(BackendError, match="cannot say which device runs an op"):
+            schedule_backend_of(framework)
+    assert schedule_backend_of("tensorflow") is backend_of("tensorflow")
+
+
+def test_on_one_device_only_the_order_is_written(tmp_path: Path) -> None:
+    message = branches()
+    message.node[3].device = "/device:GPU:7"
+    model = loaded(message, tmp_path)
+    plan = replace(model_plan(model), plans=(plan_in_order(model.graph, DEPTH_FIRST),))
+    nodes = nodes_in(apply(model, plan))
+    assert nodes["wide0"].device == "/device:GPU:7"
+    assert not nodes["wide1"].device
+    assert list(nodes["wide1"].input) == ["x", "eight", "^small0"]
+    assert sorted(nodes) == sorted(made.name for made in message.node)
+
+
+def test_what_sets_up_a_step_is_not_chained_to_it(tmp_path: Path) -> None:
+    model = loaded(training(), tmp_path)
+    assert step_nodes(Nodes(training().node)) == {"x", "v", "up", "new", "y"}
+    assert initializers(Nodes(training().node)) == ("v/Assign",)
+    placement = [0] * len(model.graph.ops)
+    applied = apply_schedule(model, model_schedule(model, [placement]))
+    nodes = nodes_in(applied)
+    assert not any("v/" in text or "init" in text for text in nodes["up"].input)
+    assert list(nodes["v/Assign"].input) == ["v", "zeros"]
+    assert any(note.startswith("3 ops wait for nothing") for note in applied.notes)
+
+
+def test_a_file_that_only_sets_up_is_a_step() -> None:
+    nodes = [
+        variable("v", [4]),
+        constant("zeros", np.zeros(4)),
+        node("AssignVariableOp", "a", "v", "zeros", dtype=FLOAT),
+    ]
+    assert step_nodes(Nodes(nodes)) == {"v", "zeros", "a"}
+
+
+def test_a_switch_reads_from_its_own_device(tmp_path: Path) -> None:
+    message = graph(
+        [
+            placeholder("p", [], "bool"),
+            placeholder("x", [4]),
+            unary("Neg", "a", "x"),
+            switch("s", "a", "p"),
+            unary("Abs", "y", "s"),
+        ]
+    )
+    model = loaded(message, tmp_path)
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [[0, 1, 1]])))
+    assert nodes["s"].input[0] == "regal_order/input_0"
+    assert nodes["regal_order/input_0"].device == nodes["s"].device == "/device:CPU:1"
+    assert list(nodes["regal_order/input_0"].input) == ["a"]
+
+
+def test_variables_lie_where_they_are_used_and_stay_with_their_users(tmp_path: Path) -> None:
+    message = training()
+    up = next(made for made in message.node if made.name == "up")
+    up.attr["_class"].list.s.extend([b"loc:@v", b"loc:@x"])
+    model = loaded(message, tmp_path)
+    placement = [1 if op.colocation else 0 for op in model.graph.ops]
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [placement])))
+    assert nodes["v"].device == nodes["up"].device == "/device:CPU:1"
+    assert list(nodes["up"].attr["_class"].list.s) == [b"loc:@v"]
+
+
+def test_a_file_is_written_in_the_form_that_its_name_asks_for(tmp_path: Path) -> None:
+    message = branches()
+    data = message.SerializeToString()
+    for name in ("o.pb", "o.pbtxt", "o.pbtxt.gz", "o.pb.gz"):
+        out = tmp_path / name
+        written = encoded(data, out)
+        assert encoded(data, out) == written
+        out.write_bytes(written)
+        plain = gzip.decompress(written) if name.endswith(".gz") else written
+        assert plain.startswith(b"node {") == (".pbtxt" in name)
+        assert read_graph_file(out).message == message
+
+
+def saved_model(folder: Path) -> Path:
+    """Write a SavedModel whose signature calls a function, with variables and an asset."""
+    message = new("SavedModel")
+    message.saved_model_schema_version = 1
+    meta = message.meta_graphs.add()
+    meta.meta_info_def.tags.append("serve")
+    body = meta.graph_def.library.function.add()
+    body.signature.name = "F"
+    body.signature.input_arg.add(name="t", type=1)
+    body.signature.output_arg.add(name="r", type=1)
+    body.node_def.extend(
+        [unary("Neg", "u", "t"), unary("Abs", "v", "t"), binary("AddV2", "w", "u:y:0", "v:y:0")]
+    )
+    body.ret["r"] = "w:z:0"
+    call = node("PartitionedCall", "call", "x")
+    call.attr["Tin"].list.type.append(1)
+    call.attr["Tout"].list.type.append(1)
+    call.attr["f"].func.name = "F"
+    meta.graph_def.versions.producer = 1395
+    meta.graph_def.node.extend([placeholder("x", [4]), call, unary("Neg", "z", "call")])
+    signature = meta.signature_def["serving_default"]
+    for key, where in (("x", signature.inputs), ("z", signature.outputs)):
+        where[key].name = f"{key}:0"
+        where[key].dtype = 1
+    (folder / "variables").mkdir(parents=True)
+    (folder / "variables" / "variables.index").write_bytes(b"index")
+    (folder / "fingerprint.pb").write_bytes(b"of the old graph")
+    (folder / "saved_model.pb").write_bytes(message.SerializeToString())
+    return folder
+
+
+def test_a_saved_model_gets_devices_inside_its_functions(tmp_path: Path) -> None:
+    model = load(saved_model(tmp_path / "in"), {}, {})
+    names = [op.name for op in model.graph.ops]
+    placement = [int(name.endswith("/v")) for name in names]
+    applied = apply_schedule(model, model_schedule(model, [placement]))
+    graph_def = parse("SavedModel", applied.files[""]).meta_graphs[0].graph_def
+    devices = {made.name: made.device for made in graph_def.library.function[0].node_def}
+    assert devices == {"u": "/device:CPU:0", "v": "/device:CPU:1", "w": "/device:CPU:0"}
+    assert applied.files["variables/variables.index"] == b"index"
+    assert sorted(applied.files) == ["", "variables/variables.index"]
+
+
+def test_a_saved_model_folder_is_written_whole(tmp_path: Path) -> None:
+    model = load(saved_model(tmp_path / "in"), {}, {})
+    applied = apply_schedule(model, random_schedule(model, 0))
+    (tmp_path / "out").mkdir()
+    write_all(applied.files, tmp_path / "out" / "saved_model.pb", inputs=[], force=False)
+    again = load(tmp_path / "out", {}, {})
+    assert sorted(op.name for op in again.graph.ops) == sorted(op.name for op in model.graph.ops)
+    assert (tmp_path / "out" / "variables" / "variables.index").read_bytes() == b"index"
+
+
+def test_one_command_plans_writes_and_verifies_a_graph_on_one_device(tmp_path: Path) -> None:
+    result = regal.optimize(save(branches(), tmp_path / "m.pb"), tmp_path / "o.pb")
+    assert result.verification is not None
+    (check,) = result.verification.checks
+    assert (check.outputs_equal, check.order_honored) == (True, True)
+    # One wide tensor, beside the rows that are there already.
+    assert check.after["peak_bytes"] == 8 * 256 * 256 * 4 + 4 * 256 * 4
+    assert (tmp_path / "o.pb").is_file()
+
+
+def test_a_graph_that_would_write_files_is_not_run(tmp_path: Path) -> None:
+    name = node("Const", "name", dtype="string")
+    name.attr["value"].tensor.dtype = NUMBER_OF["string"]
+    name.attr["value"].tensor.tensor_shape.SetInParent()
+    name.attr["value"].tensor.string_val.append(b"a file")
+    path = save(graph([name, node("WriteFile", "w", "name", "name")]), tmp_path / "m.pb")
+    verification = verify(path, path, seed=0)
+    assert not verification.checks
+    assert verification.skipped == "node 'w' (WriteFile) writes files, so nothing is run"
+
+
+@pytest.mark.corpus
+def test_a_training_step_of_the_corpus_keeps_its_savers_apart() -> None:
+    model = load(corpus_file("tf/pensieve_a3c.meta"), {}, {})
+    applied = apply_schedule(model, random_schedule(model, 1))
+    graph_def = parse("MetaGraphDef", applied.files[""]).graph_def
+    savers = {made.name for made in graph_def.node if made.op in ("SaveV2", "RestoreV2")}
+    assert savers
+    assert not any(
+        text[1:] in savers and not made.name.startswith("save/")
+        for made in graph_def.node
+        for text in made.input
+        if text.startswith("^")
+    )
+    assert sum(made.device == "/device:CPU:1" for made in graph_def.node) > 100
