@@ -168,6 +168,26 @@ def test_what_sets_up_a_step_is_not_chained_to_it(tmp_path: Path) -> None:
     assert any(note.startswith("3 ops wait for nothing") for note in applied.notes)
 
 
+def test_state_order_through_an_initializer_holds_across_devices(tmp_path: Path) -> None:
+    """The file order is use, initializer, update; the initializer is not run with the step."""
+    message = graph(
+        [
+            placeholder("x", [4]),
+            constant("zeros", np.zeros(4)),
+            node("VariableV2", "v", dtype=FLOAT, shape=[4]),
+            unary("Identity", "read", "v"),
+            unary("Neg", "use", "read"),
+            node("Assign", "v/Assign", "v", "zeros", T=FLOAT),
+            node("AssignAdd", "up", "v", "x", T=FLOAT),
+        ]
+    )
+    model = loaded(message, tmp_path)
+    placement = [int(op.name == "use") for op in model.graph.ops]
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [placement])))
+    assert "^use" in nodes["up"].input
+    assert not any(text.startswith("^") for text in (*nodes["v"].input, *nodes["v/Assign"].input))
+
+
 def test_a_file_that_only_sets_up_is_a_step() -> None:
     nodes = [
         variable("v", [4]),
