@@ -1,5 +1,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <tuple>
@@ -18,7 +19,6 @@ using regal::DeviceSchedule;
 using regal::GeneLayout;
 using regal::Score;
 
-using Rows2d = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using RealArray = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
@@ -30,37 +30,14 @@ std::span<const double> reals_of(const std::optional<Reals>& values, int64_t siz
   return {values->data(), values->size()};
 }
 
-// Indices are the caller's: a wrong one must not be used.
-std::vector<int32_t> placements_of(const regal::DeviceProblem& problem, Rows2d rows) {
-  const auto n = static_cast<size_t>(problem.n_ops);
-  if (rows.shape(1) != n) throw nb::value_error("placements: one device per op");
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int64_t device = rows.data()[i];
-    const auto v = static_cast<int32_t>(i % n);
-    if (device < 0 || device >= problem.n_devices || !problem.may_run_on(v, static_cast<int32_t>(device))) {
-      throw nb::value_error("placements: a device may not run an op");
-    }
-    if (rows.data()[i - v + problem.members[problem.group[v]][0]] != device) {
-      throw nb::value_error("placements: ops of a group are not together");
+// Schedules are the caller's: a wrong one must not be used.
+void require_complete(const regal::DeviceProblem& problem, const std::vector<const DeviceSchedule*>& seeds) {
+  regal::DeviceFigures figures;
+  for (const DeviceSchedule* seed : seeds) {
+    if (seed == nullptr || !is_well_formed(problem, *seed) || !simulate_devices(problem, *seed, figures)) {
+      throw nb::value_error("a seed does not fit the problem, or is not complete");
     }
   }
-  return {rows.data(), rows.data() + rows.size()};
-}
-
-std::vector<int32_t> orders_of(const regal::DeviceProblem& problem, Rows2d rows) {
-  const auto n = static_cast<size_t>(problem.n_ops);
-  if (rows.shape(1) != n) throw nb::value_error("orders: all ops");
-  std::vector<uint8_t> is_listed(n);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i % n == 0) is_listed.assign(n, 0);
-    const int64_t op = rows.data()[i];
-    if (op < 0 || op >= problem.n_ops || is_listed[op]) throw nb::value_error("orders: each op once");
-    for (const int32_t earlier : problem.predecessors[op]) {
-      if (!is_listed[earlier]) throw nb::value_error("orders: an op before one that it depends on");
-    }
-    is_listed[op] = 1;
-  }
-  return {rows.data(), rows.data() + rows.size()};
 }
 
 RealArray real_array(std::vector<double> values) {
@@ -75,15 +52,13 @@ void bind_brkga(nb::module_& module) {
       [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
          int32_t population, int32_t elites, int32_t mutants, double elite_bias, int32_t restart_after,
          bool with_neutral, bool relabels_devices, uint64_t seed, int32_t threads, int64_t evaluations,
-         double seconds, double stop_value, Rows2d placements, Rows2d orders, GeneRows chromosomes,
+         double seconds, double stop_value, const std::vector<const DeviceSchedule*>& seeds, GeneRows chromosomes,
          std::optional<Reals> alpha, std::optional<Reals> beta, std::optional<Reals> gene_bias,
          Cancel& cancel) {
         const GeneLayout layout(*problem.source, decoder);
         if (alpha.has_value() != beta.has_value()) throw nb::value_error("alpha and beta go together");
-        if (placements.shape(0) != orders.shape(0)) throw nb::value_error("as many orders as placements");
         require_genes(layout, chromosomes.shape(1));
-        const std::vector<int32_t> starts = placements_of(*problem.source, placements);
-        const std::vector<int32_t> sequences = orders_of(*problem.source, orders);
+        require_complete(*problem.source, seeds);
         const char* wrong = "alpha, beta and gene_bias need one value per gene";
         regal::DeviceBrkgaSettings settings;
         settings.decoder = decoder;
@@ -94,7 +69,7 @@ void bind_brkga(nb::module_& module) {
         settings.with_neutral = with_neutral;
         settings.relabels_devices = relabels_devices;
         settings.stop = {evaluations, seconds, stop_value};
-        settings.seeds = {starts, sequences};
+        settings.seeds = seeds;
         settings.chromosomes = {chromosomes.data(), chromosomes.size()};
         auto [result, was_interrupted] = run_interruptible<regal::KeySearchResult>(
             cancel, [&](const std::atomic<bool>& cancelled) {
@@ -108,8 +83,7 @@ void bind_brkga(nb::module_& module) {
       },
       nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "population"_a, "elites"_a,
       "mutants"_a, "elite_bias"_a, "restart_after"_a, "with_neutral"_a, "relabels_devices"_a, "seed"_a,
-      "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "placements"_a, "orders"_a,
-      "chromosomes"_a, "alpha"_a = nb::none(), "beta"_a = nb::none(), "gene_bias"_a = nb::none(), "cancel"_a,
+      "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "seeds"_a, "chromosomes"_a, "alpha"_a = nb::none(), "beta"_a = nb::none(), "gene_bias"_a = nb::none(), "cancel"_a,
       "Returns (schedule, score, evaluations, was interrupted, its chromosome as a row if it has one); see\n"
       "device_brkga.h.");
 }

@@ -13,6 +13,9 @@
 namespace regal {
 namespace {
 
+// The first chain runs alone for so many evaluations: one chain makes more of few than two do.
+constexpr int64_t kAlone = 5000;
+
 // Evaluations of a chain between two looks at the clock: a few milliseconds.
 int64_t round_of(int32_t n_ops) { return std::clamp<int64_t>(100'000 / std::max(n_ops, 1), 1, 1000); }
 
@@ -140,12 +143,13 @@ class Annealing {
     const int64_t left = settings_.stop.evaluations - evaluations_;
     const int64_t round = round_of(problem_.n_ops());
     const auto share = [&](int64_t c) { return std::clamp<int64_t>(left - c * round, 0, round); };
-    workers.run(settings_.chains, [&](int64_t c, int) {
+    const int32_t chains = evaluations_ < kAlone ? 1 : settings_.chains;
+    workers.run(chains, [&](int64_t c, int) {
       chains_[c].run(share(c));
       return true;
     });
     // A round counts as a whole: it is short.
-    for (int32_t c = 0; c < settings_.chains; ++c) evaluations_ += share(c);
+    for (int32_t c = 0; c < chains; ++c) evaluations_ += share(c);
     for (const Chain& chain : chains_) {
       if (chain.best().score.is_better_than(best_.score)) best_ = chain.best();
     }

@@ -54,7 +54,7 @@ class ScheduleModel {
     const auto genes = static_cast<int64_t>(settings_.chromosomes.size());
     return genes == 0 ? 0 : static_cast<int32_t>(genes / layout_.size);
   }
-  int32_t n_seeds() const { return static_cast<int32_t>(settings_.seeds.count(*problem_.source)); }
+  int32_t n_seeds() const { return static_cast<int32_t>(settings_.seeds.size()); }
   bool is_best(const Score& score) const {
     return best_.schedule.order.empty() || score.is_better_than(best_.score);
   }
@@ -78,16 +78,12 @@ KeySearchResult ScheduleModel::run(const std::atomic<bool>& cancelled) {
 }
 
 bool ScheduleModel::evaluate_seeds(const Deadline& deadline, int64_t most) {
-  const int32_t n = problem_.n_ops();
   for (int32_t i = 0; i < n_seeds(); ++i) {
     if (best_.evaluations == most || (i > 0 && deadline.has_passed())) return false;
-    const auto placement = settings_.seeds.placement(i, n);
-    const auto order = settings_.seeds.order(i, n);
-    DeviceSchedule schedule{{placement.begin(), placement.end()}, {order.begin(), order.end()}, {}, {}};
-    complete_schedule(*problem_.source, schedule);
+    const DeviceSchedule& schedule = *settings_.seeds[i];
     const Score score = decoders_[0].score_of(schedule);
     if (is_best(score)) {
-      best_.schedule = std::move(schedule);
+      best_.schedule = schedule;
       best_.score = score;
       result_.genes.clear();
     }
@@ -112,8 +108,7 @@ void ScheduleModel::give(int32_t i, Genes& genes) const {
     return;
   }
   i -= n_chromosomes();
-  const int32_t n = problem_.n_ops();
-  decoders_[0].encode(settings_.seeds.placement(i, n), settings_.seeds.order(i, n), genes);
+  decoders_[0].encode(settings_.seeds[i]->placement, settings_.seeds[i]->order, genes);
 }
 
 ScheduleModel::Value ScheduleModel::evaluate(const Genes& genes, int worker) {

@@ -1,5 +1,7 @@
 #pragma once
 #include <atomic>
+#include <span>
+#include <vector>
 
 #include "device_compact.h"
 #include "device_genes.h"
@@ -15,7 +17,7 @@ struct DeviceBrkgaSettings {
   bool with_neutral = true;    // start with the plain heuristic
   bool relabels_devices = true;  // equal devices are numbered by first use before plans are crossed
   DeviceStop stop;
-  Seeds seeds;
+  std::vector<const DeviceSchedule*> seeds;  // complete ones to start from
   std::span<const uint32_t> chromosomes;  // to start from too, GeneLayout::size genes each
 };
 

@@ -59,7 +59,7 @@ void ScheduleDecoder::decode_inherit(const Genes& genes) {
   bends_.pinned_above = share(1 - 0.5 * std::pow(weight(genes, kAffinityWeight), 2));
   bends_.sibling_below = share(0.5 * std::pow(weight(genes, kColocationWeight), 2));
   const auto least = static_cast<double>(least_level_), most = static_cast<double>(most_level_);
-  bends_.level = static_cast<int64_t>(least * std::pow(most / least, weight(genes, kWaitWeight)));
+  bends_.level = static_cast<int64_t>(std::ceil(least * std::pow(most / least, weight(genes, kWaitWeight))));
   const std::span<const uint32_t> keys{genes.data() + layout_.priority, static_cast<size_t>(p.n_ops())};
   if (weight(genes, kOrderWeight) < 0.5) {
     one_device_.decode(Decoder::Forced, keys, genes[layout_.weight + kPriorityWeight]);

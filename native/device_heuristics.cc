@@ -18,9 +18,31 @@
 namespace regal {
 namespace {
 
-// So many of the best placements, and of each rule, also run their ops in other orders.
-constexpr size_t kReordered = 12;
-constexpr size_t kReorderedOfRule = 3;
+constexpr int32_t kManyOps = 30'000;
+
+// How many variants are tried: fewer for large graphs, whose variants take long and differ little.
+struct Effort {
+  std::vector<double> work;     // fills by work: 1 is balanced, n everything on the first device
+  std::vector<double> traffic;  // the same as limits of the cuts by traffic
+  std::vector<double> follow;   // between what one op needs (0) and what one device needs (1)
+  std::vector<double> squeeze;  // times the least bound that holds
+  size_t reordered;             // best placements whose ops also run in other orders
+  size_t reordered_of_rule;     // and of each rule
+};
+
+Effort effort_of(const DeviceProblem& problem) {
+  const double n = problem.n_devices;
+  const auto between = [&](double part) { return 1 + part * (n - 1); };
+  if (problem.n_ops > kManyOps) {
+    return {{0.5, 1, between(0.2), between(0.5), between(0.75)}, {1.05, n}, {0.1, 0.3, 0.6}, {1}, 4, 2};
+  }
+  return {{0.25, 0.5, 0.75, 1, between(0.1), between(0.2), between(0.35), between(0.5), between(0.75)},
+          {1.05, 1.2, 1.5, n},
+          {0, 0.1, 0.2, 0.3, 0.45, 0.6},
+          {1, 1.04},
+          12,
+          3};
+}
 
 std::string percent(double value) { return std::to_string(std::lround(value * 100)) + "%"; }
 
@@ -28,7 +50,9 @@ std::string percent(double value) { return std::to_string(std::lround(value * 10
 class Candidates {
  public:
   Candidates(const DeviceTables& tables, const Objective& objective)
-      : tables_(tables), orders_(tables), objective_(objective) {}
+      : effort(effort_of(tables.problem)), tables_(tables), orders_(tables), objective_(objective) {}
+
+  const Effort effort;
 
   const std::vector<int32_t>& order(BaseOrders::Kind kind) { return orders_[kind]; }
   const Objective& objective() const { return objective_; }
@@ -108,10 +132,10 @@ void Candidates::reorder_best() {
     const bool is_new = std::none_of(best.begin(), best.end(),
                                      [&](const auto& other) { return other.second == placement; });
     size_t& count = count_of[named.name.substr(0, named.name.find('/'))];
-    if (!has_free_order || !is_new || count == kReorderedOfRule) continue;
+    if (!has_free_order || !is_new || count == effort.reordered_of_rule) continue;
     ++count;
     best.emplace_back(named.name, placement);
-    if (best.size() == kReordered) break;
+    if (best.size() == effort.reordered) break;
   }
   for (const auto& [name, placement] : best) {
     if (objective_.per_ns > 0) {
@@ -130,15 +154,6 @@ void Candidates::reorder_best() {
 std::vector<NamedSchedule> Candidates::take() {
   std::vector<NamedSchedule> result;
   for (Candidate& candidate : found_) result.push_back(std::move(candidate.named));
-  return result;
-}
-
-// Shares of the work that all but the last device get; 1 is balanced, n everything on the first.
-std::vector<double> fills(int32_t devices) {
-  std::vector<double> result;
-  if (devices == 1) return {1};
-  for (const double part : {0.25, 0.5, 0.75, 1.0}) result.push_back(part);
-  for (const double part : {0.1, 0.2, 0.35, 0.5, 0.75}) result.push_back(1 + part * (devices - 1));
   return result;
 }
 
@@ -164,10 +179,10 @@ void add_splits(const DeviceTables& tables, const std::string& name, BaseOrders:
     const auto add = [&](const std::string& kind_name, const Cuts& cuts) {
       if (!cuts.empty()) candidates.add_placement(prefix + kind_name, {splitter.placement_of(cuts), order});
     };
-    for (const double fill : fills(tables.n_devices())) {
+    for (const double fill : candidates.effort.work) {
       if (splits.by_work) add("/work " + percent(fill), splitter.by_work(fill));
     }
-    for (const double fill : {1.05, 1.2, 1.5, static_cast<double>(tables.n_devices())}) {
+    for (const double fill : candidates.effort.traffic) {
       if (splits.by_traffic) add("/traffic " + percent(fill), splitter.by_traffic(fill));
     }
     if (splits.by_memory && candidates.objective().per_byte > 0) add("/live", splitter.by_memory());
@@ -236,10 +251,10 @@ void add_greedy_memory(const DeviceTables& tables, Candidates& candidates) {
       candidates.add_placement("greedy-memory/" + order_name + variant + percent(part),
                                {follow_inputs(tables, order, most), order});
     };
-    for (const double part : {0.0, 0.1, 0.2, 0.3, 0.45, 0.6}) {
+    for (const double part : candidates.effort.follow) {
       add("/follow ", part, bounds.low, bounds.high);
     }
-    for (const double part : {1.0, 1.04}) add("/squeeze ", part, 0, bounds.least);
+    for (const double part : candidates.effort.squeeze) add("/squeeze ", part, 0, bounds.least);
   }
 }
 

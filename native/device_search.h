@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "device_problem.h"
@@ -16,21 +15,6 @@ struct DeviceStop {
   double seconds = std::numeric_limits<double>::infinity();  // of wall time
   double value = -std::numeric_limits<double>::infinity();
   bool is_reached(const Score& score) const { return score.overflow == 0 && score.value <= value; }
-};
-
-// Schedules to start from: placements and topological orders, n values each, one after the other.
-struct Seeds {
-  std::span<const int32_t> placements;
-  std::span<const int32_t> orders;
-  int64_t count(const DeviceProblem& problem) const {
-    return problem.n_ops == 0 ? 0 : static_cast<int64_t>(orders.size()) / problem.n_ops;
-  }
-  std::span<const int32_t> placement(int64_t i, int32_t n) const {
-    return placements.subspan(static_cast<size_t>(i * n), n);
-  }
-  std::span<const int32_t> order(int64_t i, int32_t n) const {
-    return orders.subspan(static_cast<size_t>(i * n), n);
-  }
 };
 
 struct DeviceSearchResult {

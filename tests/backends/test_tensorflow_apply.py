@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.schema import Proto
     from regal.graph.types import LoadedModel
 
-pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 
 HALF = [0, 0, 1, 1, 0, 0, 1, 1, 0]  # of branches(4): two branches on each device
 DEPTH_FIRST = [0, 4, 1, 5, 2, 6, 3, 7, 8]

@@ -6,6 +6,7 @@ All of them run in one child process: importing TensorFlow takes seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
     from regal.backends.types import RuntimeCheck
     from regal.frontends.tensorflow.schema import Proto
 
-pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 
 WIDE = 8 * 256 * 256 * 4  # bytes
 ROW = 256 * 4

@@ -197,8 +197,12 @@ def _loop(draft: Draft, unit: Unit) -> Op:
         if (n, k) in draft.outputs
         or any(reader not in inside for reader in material.readers.get((n, k), ()))
     ]
-    rounds = [(n, 0) for n in unit.nodes if flat.nodes[n].kind in NEXT]
     is_frame = unit.frame != ROOT
+    rounds = [
+        (n, 0)
+        for n in unit.nodes
+        if flat.nodes[n].kind in NEXT and (not is_frame or material.frames.of[n] == unit.frame)
+    ]
     name = material.frames.names[unit.frame or ROOT] or "region"
     body = Draft(material, inside, {*exits, *rounds})
     built = _graph(body, name, unit.frame if is_frame else None, [*exits, *rounds])

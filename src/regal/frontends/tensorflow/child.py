@@ -76,13 +76,15 @@ def _native_modules() -> types.SimpleNamespace:
     try:
         _add_empty_packages()
         modules = _import_native()
-        errors = importlib.import_module("tensorflow.python._pywrap_py_exception_registry")
-        errors.PyExceptionRegistry_Init(dict.fromkeys(range(1, 17), RefusedError))
+        registry = importlib.import_module("tensorflow.python._pywrap_py_exception_registry")
+        registry.PyExceptionRegistry_Init(dict.fromkeys(range(1, 17), RefusedError))
+        modules.refusals = (*REFUSALS, RefusedError)
     except (ImportError, AttributeError):
         for name in [name for name in sys.modules if name.split(".")[0] == "tensorflow"]:
             del sys.modules[name]
-        importlib.import_module("tensorflow")
+        tensorflow = importlib.import_module("tensorflow")
         modules = _import_native()
+        modules.refusals = (*REFUSALS, tensorflow.errors.OpError)
     return modules
 
 
@@ -121,7 +123,7 @@ def _infer(tensorflow: Any, data: bytes) -> bytes:
         item = tensorflow.item.TF_NewItem(meta.SerializeToString(), True, True)
         for name, properties in tensorflow.item.TF_GetOpProperties(item).items():
             result.nodes[name].properties.extend(properties)
-    except REFUSALS as error:
+    except tensorflow.refusals as error:
         result.error = str(error) or type(error).__name__
     answer: bytes = result.SerializeToString()
     return answer
@@ -134,7 +136,7 @@ def _import_error(tensorflow: Any, data: bytes) -> bytes:
     buffer = session.TF_NewBufferFromString(data)
     try:
         session.TF_GraphImportGraphDefWithResults(session.PyGraph(), buffer, options)
-    except (*REFUSALS, RefusedError) as error:
+    except tensorflow.refusals as error:
         return str(error).encode()
     return b""
 

@@ -58,11 +58,18 @@ def inputs_of(
             continue
         shape = _declared(flat, position, producer)
         name, stated = signature.get(f"{node.name}:0", ("", None))
-        if stated is not None and (shape is None or shape.count(None) > stated.count(None)):
+        if stated is not None and _is_clearer(stated, shape):
             shape = stated
         names = (node.name, f"{node.name}:0", *([name] if name else []))
         found.append(Input(position, names, shape))
     return found
+
+
+def _is_clearer(stated: Partial, shape: Partial | None) -> bool:
+    """Return whether a signature says more about a shape than the node of the input."""
+    if shape is None:
+        return True
+    return len(stated) == len(shape) and stated.count(None) < shape.count(None)
 
 
 def _declared(flat: Flat, position: int, producer: int) -> Partial | None:

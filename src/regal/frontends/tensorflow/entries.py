@@ -71,7 +71,7 @@ def _signature_entry(
     whole: Flat, name: str, signature: Proto, extra: Sequence[str], library: Library
 ) -> Entry:
     inputs = {
-        tensor: (key, shape_of(info.tensor_shape))
+        tensor: (key, shape_of(info.tensor_shape) if info.HasField("tensor_shape") else None)
         for key, info in sorted(signature.inputs.items())
         for tensor in _tensors(info)
     }
@@ -139,11 +139,11 @@ def _with_inputs(whole: Flat, inputs: Mapping[str, object]) -> Flat:
 
 
 def _whole_entry(whole: Flat, library: Library) -> Entry:
+    marked = [node.inputs[0] for node in whole.nodes if node.kind == RETURN]
+    whole.returns = marked or _results_at_the_end(whole)
     sites = call_sites(whole, library)
     flat = without_idle(inlined(whole, library, sites), library)
-    returns = [node.inputs[0] for node in flat.nodes if node.kind == RETURN]
-    outputs = returns or _results_at_the_end(flat)
-    return Entry(whole.name, flat, tuple(dict.fromkeys(outputs)), sites, {})
+    return Entry(whole.name, flat, tuple(dict.fromkeys(flat.returns)), sites, {})
 
 
 def _results_at_the_end(flat: Flat) -> list[Edge]:

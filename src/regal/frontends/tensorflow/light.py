@@ -126,6 +126,9 @@ def _copy(graph: Proto, position: int, node: Node) -> Proto:
     for key, value in node.proto.attr.items():
         if key not in _LEFT_OUT:
             proto.attr[key].CopyFrom(value)
+    if node.kind == "Const":
+        # Without it, inference takes the value of a scalar for unknown; kernels do not.
+        proto.attr["value"].tensor.tensor_shape.SetInParent()
     return proto
 
 

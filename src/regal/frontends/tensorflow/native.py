@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from regal.child import child_environment, end_of, module_command
@@ -78,10 +78,14 @@ class NativeTensorFlow:
     replies: IO[bytes]
     log: IO[bytes]
     timeout_s: float
+    known_ops: dict[str, Proto] = field(default_factory=dict)
 
     def op_defs(self) -> Mapping[str, Proto]:
         """Return the definition of every operator that TensorFlow knows."""
-        return {op.name: op for op in parse("OpList", self._ask(b"O", b"")).op}
+        if not self.known_ops:
+            found = parse("OpList", self._ask(b"O", b"")).op
+            self.known_ops.update({op.name: op for op in found})
+        return self.known_ops
 
     def infer(self, graph: Proto) -> Mapping[str, list[Proto]]:
         """Return node -> properties of its results: dtype, shape, and value if it is known.
@@ -102,18 +106,23 @@ class NativeTensorFlow:
             for name, outputs in reply.nodes.items()
         }
 
-    def import_error(self, graph: Proto) -> str:
-        """Return what TensorFlow's importer says against `graph`; "" if it takes it."""
-        return one_line(self._ask(b"C", graph.SerializeToString()).decode(errors="replace"))
+    def import_error(self, graph: Proto, timeout_s: float | None = None) -> str:
+        """Return what TensorFlow's importer says against `graph`; "" if it takes it.
 
-    def _ask(self, letter: bytes, data: bytes) -> bytes:
+        Functions cost it time that doubles with every level of calls.
+        """
+        answer = self._ask(b"C", graph.SerializeToString(), timeout_s)
+        return one_line(answer.decode(errors="replace"))
+
+    def _ask(self, letter: bytes, data: bytes, timeout_s: float | None = None) -> bytes:
+        timeout_s = timeout_s or self.timeout_s
         is_late = threading.Event()
 
         def stop() -> None:
             is_late.set()
             self.process.kill()
 
-        watch = threading.Timer(self.timeout_s, stop)
+        watch = threading.Timer(timeout_s, stop)
         watch.start()
         try:
             self.requests.write(letter + struct.pack("<q", len(data)) + data)
@@ -129,7 +138,7 @@ class NativeTensorFlow:
             watch.cancel()
         end = self._end()
         if is_late.is_set():
-            end = f"did not answer within {self.timeout_s:g} s"
+            end = f"did not answer within {timeout_s:g} s"
         raise ModelError(f"TensorFlow {end} while reading the graph")
 
     def _end(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from regal.errors import UsageError
 from regal.frontends.tensorflow.dims import Wishes
 from regal.frontends.tensorflow.entries import MAIN_SIGNATURE
-from regal.frontends.tensorflow.load import model_of
+from regal.frontends.tensorflow.loading import model_of
 from regal.frontends.tensorflow.ops import RESOURCE
 from regal.frontends.tensorflow.read import TARGETS, graph_file_of
 from regal.frontends.tensorflow.schema import Proto, new, parse
@@ -150,7 +150,7 @@ def meta_graph_of(function: Any) -> Proto:
     nodes = {node.name: node for node in meta.graph_def.node}
     captured = set()
     for outside, inside in function.graph.captures:
-        if _replace_capture(nodes[inside.op.name], outside, function.graph.variables):
+        if _replace_capture(nodes[inside.op.name], outside):
             captured.add(inside.op.name)
     signature = meta.signature_def[MAIN_SIGNATURE]
     for tensor in function.inputs:
@@ -163,18 +163,20 @@ def meta_graph_of(function: Any) -> Proto:
     return meta
 
 
-def _replace_capture(node: Proto, outside: Any, variables: Iterable[Any]) -> bool:
+def _replace_capture(node: Proto, outside: Any) -> bool:
     """Turn the placeholder of a captured value into what it stands for; return whether it was."""
     import tensorflow as tf
 
     if node.attr["dtype"].type == RESOURCE:
-        variable = next((v for v in variables if v.handle is outside), None)
-        if variable is None:
+        # The variable itself may be gone: functions hold their handles alone.
+        known = getattr(outside, "_handle_data", None)
+        if known is None or not known.is_set or len(known.shape_and_type) != 1:
             return True  # a table or an iterator: a handle of something without a shape
+        (about,) = known.shape_and_type
         node.op = "VarHandleOp"
         node.attr.clear()
-        node.attr["dtype"].type = variable.dtype.as_datatype_enum
-        shape = parse("TensorShapeProto", variable.shape.as_proto().SerializeToString())
+        node.attr["dtype"].type = about.dtype
+        shape = parse("TensorShapeProto", about.shape.SerializeToString())
         node.attr["shape"].shape.CopyFrom(shape)
         # Names of variables need not differ; placeholders' do.
         node.attr["shared_name"].s = node.name.encode()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from regal.frontends.tensorflow.classes import colocated_with
 from regal.frontends.tensorflow.kinds import ORDER_INSENSITIVE
 from regal.frontends.tensorflow.ops import RESOURCE
+from regal.frontends.tensorflow.roles import is_no_op
 from regal.frontends.tensorflow.schema import REF
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def is_effect(flat: Flat, position: int, library: Library) -> bool:
     """Return whether a node has a side effect that is tied to no resource."""
     node = flat.nodes[position]
     if not library.ops.is_stateful(node.kind) or node.kind in ORDER_INSENSITIVE:
+        return False
+    if is_no_op(node):  # arguments count as stateful, so that nothing folds them
         return False
     return not any(True for _ in handles_of(flat, position))
 

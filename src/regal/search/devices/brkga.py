@@ -16,7 +16,6 @@ from regal.search.devices.compact import (
     compact_devices,
     evaluations_of,
     outcome_of,
-    rows_of,
     seconds_of,
 )
 
@@ -150,7 +149,6 @@ def run_device_brkga(
     proposal = proposal or DeviceProposal()
     genes = _native.GeneLayout(problem.problem, options.decoder).size
     _require_ranges(genes, proposal)
-    placements, orders = rows_of(seeds, problem.n_ops)
     schedule, _, evaluations, was_interrupted, best = _native.device_brkga(
         problem=problem,
         decoder=options.decoder,
@@ -168,8 +166,7 @@ def run_device_brkga(
         evaluations=evaluations_of(budget),
         seconds=seconds_of(budget),
         stop_value=stop_at,
-        placements=placements,
-        orders=orders,
+        seeds=list(seeds),
         chromosomes=np.zeros((0, genes), dtype=np.uint32) if chromosomes is None else chromosomes,
         alpha=proposal.alpha,
         beta=proposal.beta,

@@ -7,14 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from regal import _native
 from regal.search.devices.types import DeviceOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    import numpy as np
     from numpy.typing import NDArray
 
     from regal._native import Cancel, CompactDevices, DeviceSchedule
@@ -50,17 +47,6 @@ def evaluations_of(budget: Budget) -> int:
 def seconds_of(budget: Budget) -> float:
     """Return how many seconds a budget allows."""
     return math.inf if budget.seconds is None else budget.seconds
-
-
-def rows_of(
-    schedules: Sequence[DeviceSchedule], n_ops: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the placements and the orders of schedules, one per row."""
-    shape = (len(schedules), n_ops)
-    return (
-        np.array([one.placement for one in schedules], dtype=np.int64).reshape(shape),
-        np.array([one.order for one in schedules], dtype=np.int64).reshape(shape),
-    )
 
 
 def outcome_of(

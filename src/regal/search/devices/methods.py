@@ -5,9 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from regal._native import DeviceDecoder
 from regal.baselines.devices.cp_sat import CpSat
 from regal.baselines.devices.methods import METHODS as BASELINES
 from regal.errors import UsageError
+from regal.search.devices.brkga import DeviceBrkga, DeviceBrkgaOptions
+from regal.search.devices.es import feature_es
+from regal.search.devices.local import DeviceLocalSearch
 from regal.search.devices.portfolio import regal
 
 if TYPE_CHECKING:
@@ -17,8 +21,24 @@ if TYPE_CHECKING:
 
 DEFAULT_DEVICE_METHOD = "regal"
 
+# The paper's search: its decoder, 5,000 evaluations in populations of 100.
+PAPER = DeviceBrkgaOptions(
+    decoder=DeviceDecoder.RAW, population=100, elites=20, mutants=15, relabels_devices=False
+)
+
 DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
-    {DEFAULT_DEVICE_METHOD: regal, **BASELINES, "cp-sat": CpSat()}
+    {
+        DEFAULT_DEVICE_METHOD: regal,
+        "brkga": DeviceBrkga(PAPER),
+        "brkga-tuned": DeviceBrkga(
+            DeviceBrkgaOptions(), DeviceBrkgaOptions(decoder=DeviceDecoder.INHERIT)
+        ),
+        "feature-es": feature_es,
+        "local-search": DeviceLocalSearch(is_annealing=False),
+        "annealing": DeviceLocalSearch(is_annealing=True),
+        **BASELINES,
+        "cp-sat": CpSat(),
+    }
 )
 
 

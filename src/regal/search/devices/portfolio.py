@@ -1,22 +1,47 @@
-"""The default method for several devices: bounds, heuristics, then annealing of placements."""
+"""The default method for several devices, stage by stage; each stage starts from all before it."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from regal import _native
 from regal.search.devices.anneal import anneal
+from regal.search.devices.brkga import DeviceBrkgaOptions, run_device_brkga
+from regal.search.devices.compact import compact_devices
+from regal.search.devices.es import DeviceEsOptions, run_device_es
+from regal.search.devices.local import DeviceLocalOptions, run_device_local
 from regal.search.devices.types import DeviceOutcome
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
-    from regal._native import Cancel, NamedSchedule
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from regal._native import (
+        Cancel,
+        CompactDevices,
+        DeviceDecoder,
+        DeviceFigures,
+        DeviceSchedule,
+        DeviceScore,
+    )
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import Objective
 
-MOST_STARTS = 8  # schedules that the annealing starts from
+MOST_STARTS = 8  # schedules that a stage starts from
+MOST_CHROMOSOMES = 20
+STRATEGY_EVALUATIONS = 300  # of the evolution strategy: it gains most at first
+# Of each stage in the first round; each round doubles them, so that no stage starves.
+LOCAL_EVALUATIONS = 400
+ANNEAL_EVALUATIONS = 600
+GENETIC_EVALUATIONS = 600
+# Without contention and memory to follow, annealing costs a tenth of a decoder per evaluation.
+CHEAP_FACTOR = 8
 
 
 def regal(
@@ -28,71 +53,238 @@ def regal(
     threads: int,
     cancel: Cancel | None = None,
 ) -> DeviceOutcome:
-    """Return the best schedule of all heuristics and of annealing from the best of them.
+    """Return the best schedule of heuristics, evolution strategy, local search, annealing, BRKGA.
 
-    It is never worse than the best heuristic, and it stops when a proven bound is reached.
+    It is never worse than the best heuristic, and it stops when a proven bound is reached. The
+    evaluations of each stage do not depend on the budget: a run that the clock ended is repeated
+    by its number of evaluations. The heuristics always run.
 
-    Cost: the heuristics take 15 to 40 ms for 1,000 ops on two devices.
+    Cost: the heuristics take 15 to 40 ms for 1,000 ops on two devices; an evaluation of the other
+    stages about 50 to 150 ns per op and device.
     """
-    started = time.perf_counter()
-    time_bound = _native.device_time_bound(problem.native)
-    peak_bound = _native.device_peak_bound(problem.native)
-    bound = objective.value(time_bound, peak_bound)
-    seeds, spent = _native.heuristic_schedules(problem.native, objective.per_ns, objective.per_byte)
-    best = _outcome(problem, seeds[0], spent)
-    left = _left(budget, spent, time.perf_counter() - started)
-    if left is not None and not _reaches(seeds[0], bound):
-        starts = [named.schedule for named in seeds[:MOST_STARTS]]
+    run = _Run(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
+    run.heuristics()
+    if run.goes_on():
+        run.strategy(STRATEGY_EVALUATIONS)
+    factor = 1
+    while run.goes_on():
+        stages: tuple[tuple[Callable[[int], None], int], ...] = (
+            (run.local, LOCAL_EVALUATIONS),
+            (run.anneal, ANNEAL_EVALUATIONS * (CHEAP_FACTOR if run.anneals_cheaply else 1)),
+            (run.genetic, GENETIC_EVALUATIONS),
+        )
+        for stage, evaluations in stages:
+            if run.goes_on():
+                stage(evaluations * factor)
+        factor *= 2
+    return run.outcome()
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A schedule that later stages may start from."""
+
+    score: DeviceScore
+    schedule: DeviceSchedule
+    figures: DeviceFigures
+
+
+@dataclass(slots=True)
+class _Found:
+    """The chromosomes of one decoder, best stages last."""
+
+    best: NDArray[np.uint32] | None = None  # (genes,)
+    all: list[NDArray[np.uint32]] = field(default_factory=list)  # (k, genes) of each stage
+
+
+class _Run:
+    """One run: what it may still spend, and what it has found."""
+
+    def __init__(
+        self,
+        problem: ScheduleProblem,
+        objective: Objective,
+        budget: Budget,
+        *,
+        seed: int,
+        threads: int,
+        cancel: Cancel | None,
+    ) -> None:
+        self._started = time.perf_counter()
+        self._problem, self._objective, self._budget = problem, objective, budget
+        self._seed, self._threads = seed, threads
+        self._cancel = _native.Cancel() if cancel is None else cancel
+        self._compact: CompactDevices = compact_devices(problem)
+        self._time_bound = _native.device_time_bound(problem.native)
+        self._peak_bound = _native.device_peak_bound(problem.native)
+        self._bound = objective.value(self._time_bound, self._peak_bound)
+        self._kept: list[_Kept] = []  # best first
+        self._spent = 0
+        self._stage = 0
+        self._was_interrupted = False
+        is_timed = objective.per_ns > 0
+        self._decoder: DeviceDecoder = (
+            _native.DeviceDecoder.EFT if is_timed else _native.DeviceDecoder.INHERIT
+        )
+        self._found = _Found()
+
+    @property
+    def anneals_cheaply(self) -> bool:
+        """Return whether an evaluation of the annealing needs neither links nor memory."""
+        return not self._problem.has_contention and self._objective.per_byte == 0
+
+    def goes_on(self) -> bool:
+        """Return whether something is left to spend and to gain."""
+        best = self._kept[0].score
+        is_optimal = best.overflow == 0 and best.value <= self._bound
+        if is_optimal or self._was_interrupted or self._problem.n_ops == 0:
+            return False
+        limit, seconds = self._budget.evaluations, self._budget.seconds
+        has_evaluations = limit is None or self._spent < limit
+        return has_evaluations and (seconds is None or self._seconds() < seconds)
+
+    def heuristics(self) -> None:
+        """Run all schedules that need no search."""
+        objective = self._objective
+        named, spent = _native.heuristic_schedules(
+            self._problem.native, objective.per_ns, objective.per_byte
+        )
+        self._spent += spent
+        for one in named[:MOST_STARTS]:
+            self._keep(one.schedule)
+
+    def strategy(self, evaluations: int) -> None:
+        """Search over the weights of node features, from the plain heuristic."""
+        found = run_device_es(
+            self._compact,
+            self._objective,
+            self._left(evaluations),
+            seed=self._next_seed(),
+            threads=self._threads,
+            stop_at=self._bound,
+            options=DeviceEsOptions(decoder=self._decoder),
+            kept=MOST_CHROMOSOMES,
+            cancel=self._cancel,
+        )
+        self._charge(found.schedule, found.evaluations, found.was_interrupted)
+        self._note(found.chromosomes)
+
+    def local(self, evaluations: int) -> None:
+        """Move parts of the best schedule."""
+        start = self._start()
+        found = run_device_local(
+            self._compact,
+            self._objective,
+            start,
+            self._left(evaluations),
+            seed=self._next_seed(),
+            threads=self._threads,
+            stop_at=self._bound,
+            options=DeviceLocalOptions(decoder=self._decoder, is_annealing=self._stage % 2 == 0),
+            cancel=self._cancel,
+        )
+        self._charge(found.schedule, found.evaluations, found.was_interrupted)
+        self._note(found.chromosomes)
+
+    def anneal(self, evaluations: int) -> None:
+        """Anneal the placements of the best schedules."""
         found = anneal(
-            problem,
-            objective,
-            starts,
-            left,
-            seed=seed,
-            threads=threads,
-            stop_at=bound,
-            cancel=cancel,
+            self._problem,
+            self._objective,
+            self._starts(),
+            self._left(evaluations),
+            seed=self._next_seed(),
+            threads=self._threads,
+            stop_at=self._bound,
+            cancel=self._cancel,
         )
-        best = replace(
-            found if _is_better(found, best, objective) else best,
-            evaluations=spent + found.evaluations,
-            was_interrupted=found.was_interrupted,
+        self._charge(found.schedule, found.evaluations, found.was_interrupted)
+
+    def genetic(self, evaluations: int) -> None:
+        """Cross the best schedules and chromosomes of all stages."""
+        chromosomes = np.concatenate(self._found.all) if self._found.all else None
+        found = run_device_brkga(
+            self._compact,
+            self._objective,
+            self._left(evaluations),
+            seed=self._next_seed(),
+            threads=self._threads,
+            stop_at=self._bound,
+            options=DeviceBrkgaOptions(decoder=self._decoder),
+            seeds=self._starts(),
+            chromosomes=None if chromosomes is None else chromosomes[-MOST_CHROMOSOMES:],
+            cancel=self._cancel,
         )
-    return replace(
-        best,
-        seconds=time.perf_counter() - started,
-        time_bound_ns=time_bound,
-        peak_bound=peak_bound,
-    )
+        self._charge(found.schedule, found.evaluations, found.was_interrupted)
+        self._note(found.chromosomes)
 
+    def outcome(self) -> DeviceOutcome:
+        """Return the best schedule of all stages."""
+        best = self._kept[0]
+        return DeviceOutcome(
+            schedule=best.schedule,
+            figures=best.figures,
+            evaluations=self._spent,
+            seconds=self._seconds(),
+            time_bound_ns=self._time_bound,
+            peak_bound=self._peak_bound,
+            was_interrupted=self._was_interrupted,
+        )
 
-def _outcome(problem: ScheduleProblem, named: NamedSchedule, evaluations: int) -> DeviceOutcome:
-    figures = _native.simulate_devices(problem.native, named.schedule)
-    if figures is None:
-        raise AssertionError("a completed schedule waits in a circle")
-    return DeviceOutcome(
-        schedule=named.schedule,
-        figures=figures,
-        evaluations=evaluations,
-        seconds=0.0,
-        note=f"best heuristic: {named.name}",
-    )
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._started
 
+    def _left(self, most: int) -> Budget:
+        """Return what a stage may spend; every stage does at least one evaluation."""
+        limit, seconds = self._budget.evaluations, self._budget.seconds
+        return Budget(
+            evaluations=most if limit is None else max(1, min(most, limit - self._spent)),
+            seconds=None if seconds is None else max(0.0, seconds - self._seconds()),
+        )
 
-def _left(budget: Budget, spent: int, seconds: float) -> Budget | None:
-    """Return what the heuristics have left of a budget; None: nothing."""
-    evaluations = None if budget.evaluations is None else budget.evaluations - spent
-    rest = None if budget.seconds is None else budget.seconds - seconds
-    if (evaluations is not None and evaluations < 1) or (rest is not None and rest <= 0):
-        return None
-    return Budget(evaluations=evaluations, seconds=rest)
+    def _next_seed(self) -> int:
+        self._stage += 1
+        return (self._seed + 0x9E3779B97F4A7C15 * self._stage) % (1 << 64)
 
+    def _charge(self, schedule: DeviceSchedule, evaluations: int, was_interrupted: bool) -> None:
+        self._spent += evaluations
+        self._was_interrupted |= was_interrupted or self._cancel.is_cancelled
+        self._keep(schedule)
 
-def _reaches(named: NamedSchedule, bound: float) -> bool:
-    return named.score.overflow == 0 and named.score.value <= bound
+    def _keep(self, schedule: DeviceSchedule) -> None:
+        """Keep a schedule if it is among the best; no two of equal score."""
+        figures = _native.simulate_devices(self._problem.native, schedule)
+        if figures is None:
+            raise AssertionError("a completed schedule waits in a circle")
+        score = _native.score_devices(figures, self._objective.per_ns, self._objective.per_byte)
+        new = _Kept(score, schedule, figures)
+        place = sum(not score.is_better_than(kept.score) for kept in self._kept)
+        is_known = place > 0 and not self._kept[place - 1].score.is_better_than(score)
+        if not is_known:
+            self._kept.insert(place, new)
+            del self._kept[MOST_STARTS:]
 
+    def _starts(self) -> list[DeviceSchedule]:
+        return [kept.schedule for kept in self._kept]
 
-def _is_better(found: DeviceOutcome, other: DeviceOutcome, objective: Objective) -> bool:
-    ours = _native.score_devices(found.figures, objective.per_ns, objective.per_byte)
-    theirs = _native.score_devices(other.figures, objective.per_ns, objective.per_byte)
-    return ours.is_better_than(theirs)
+    def _note(self, chromosomes: NDArray[np.uint32]) -> None:
+        if len(chromosomes):
+            self._found.all = [*self._found.all[-2:], chromosomes[::-1]]  # best last
+            self._found.best = chromosomes[0]
+
+    def _start(self) -> NDArray[np.uint32]:
+        """Return the chromosome to move: the one that decodes to the better schedule."""
+        choices = list(
+            _native.encode_schedule(self._compact, self._decoder, self._kept[0].schedule)
+        )
+        if self._found.best is not None:
+            choices.append(self._found.best)
+        weights = (self._objective.per_ns, self._objective.per_byte)
+        best: NDArray[np.uint32] = choices[0]
+        best_score: DeviceScore | None = None
+        for genes in choices:
+            _, score = _native.decode_schedule(self._compact, self._decoder, *weights, genes)
+            self._spent += 1
+            if best_score is None or score.is_better_than(best_score):
+                best, best_score = genes, score
+        return best

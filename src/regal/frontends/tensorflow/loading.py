@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
-from regal.frontends.tensorflow.build import build_graph
+from regal.frontends.tensorflow.build import LOOP, build_graph
 from regal.frontends.tensorflow.dims import (
     Wishes,
     bind_inputs,
@@ -27,13 +27,13 @@ from regal.frontends.tensorflow.order import node_order
 from regal.frontends.tensorflow.ranks import bound_edges
 from regal.frontends.tensorflow.read import GraphFile, read_graph_file
 from regal.frontends.tensorflow.resources import find_resources
-from regal.frontends.tensorflow.sizes import Reading, sized
+from regal.frontends.tensorflow.sizes import WHILES, Reading, sized
 from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
 from regal.graph.check import require_valid_model
 from regal.graph.types import LoadedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from regal.frontends.tensorflow.entries import Entry
@@ -43,6 +43,19 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.values import Partial
     from regal.graph.types import Graph
 
+LONGEST_CHECK = 10.0  # seconds for the question whether TensorFlow can import the file
+SAVING = frozenset(
+    {
+        "MergeV2Checkpoints",
+        "Restore",
+        "RestoreSlice",
+        "RestoreV2",
+        "Save",
+        "SaveSlices",
+        "SaveV2",
+        "ShardedFilename",
+    }
+)
 MOST_NAMED = 4  # tensors that a note lists by name
 
 
@@ -104,7 +117,7 @@ def _model_of(
     graphs: list[Graph] = []
     sources = []
     for entry, given in zip(entries, inputs, strict=True):
-        reading.sites = entry.sites
+        reading.sites, reading.bodies = entry.sites, {}
         partial, notes = bind_inputs(given, wishes)
         bound, more = _bound(reading, entry.flat, partial)
         reading.notes |= dict.fromkeys((*notes, *more))
@@ -112,7 +125,7 @@ def _model_of(
         graph, source = _build(reading, entry, bound)
         graphs.append(graph)
         sources.append(source)
-    notes = [*file.notes, *reading.notes, *_notes(reading, file, native)]
+    notes = [*file.notes, *reading.notes, *_notes(reading, file, native), *_loop_notes(graphs)]
     origin = TensorFlowSource(
         kind=file.kind,
         message=file.message,
@@ -169,11 +182,35 @@ def _build(
 def _notes(reading: Reading, file: GraphFile, native: NativeTensorFlow) -> list[str]:
     """Return what people should know about how the file was read."""
     notes = []
+    kept = sum(node.op in SAVING for node in file.graph.node)
+    if kept and file.kind in ("GraphDef", "MetaGraphDef"):
+        notes.append(f"the file's {kept} nodes that save and restore are planned with the others")
     for why, names in reading.assumptions.items():
-        listed = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        notes.append(f"the shapes of {listed}{more} depend on data: taken as {why}")
-    refused = native.import_error(without_weights(file.graph))
+        notes.append(f"the shapes of {_listed(names)} depend on data: taken as {why}")
+    try:
+        refused = native.import_error(without_weights(file.graph), LONGEST_CHECK)
+    except ModelError as error:  # it does not survive a function that calls itself
+        refused = str(error)
     if refused:
         notes.append(f"TensorFlow cannot run the file as it is: {refused}")
     return notes
+
+
+def _loop_notes(graphs: Sequence[Graph]) -> list[str]:
+    """Return a note on the loops of which nobody knows how often they run."""
+    loops = (LOOP, *sorted(WHILES))
+    open_loops = [
+        op.name
+        for graph in graphs
+        for op in graph.ops
+        if op.kind in loops and "trip_count" not in op.attributes
+    ]
+    if not open_loops:
+        return []
+    return [f"loops that run as often as data decide are counted once: {_listed(open_loops)}"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return some names in quotes, and how many more there are."""
+    listed = ", ".join(f"'{name}'" for name in names[:MOST_NAMED])
+    return f"{listed} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else listed
