@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from regal.frontends.tensorflow.schema import Proto
     from regal.graph.types import LoadedModel
 
-pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 
 HALF = [0, 0, 1, 1, 0, 0, 1, 1, 0]  # of branches(4): two branches on each device
 DEPTH_FIRST = [0, 4, 1, 5, 2, 6, 3, 7, 8]
@@ -166,6 +169,26 @@ def test_what_sets_up_a_step_is_not_chained_to_it(tmp_path: Path) -> None:
     assert not any("v/" in text or "init" in text for text in nodes["up"].input)
     assert list(nodes["v/Assign"].input) == ["v", "zeros"]
     assert any(note.startswith("3 ops wait for nothing") for note in applied.notes)
+
+
+def test_state_order_through_an_initializer_holds_across_devices(tmp_path: Path) -> None:
+    """The file order is use, initializer, update; the initializer is not run with the step."""
+    message = graph(
+        [
+            placeholder("x", [4]),
+            constant("zeros", np.zeros(4)),
+            node("VariableV2", "v", dtype=FLOAT, shape=[4]),
+            unary("Identity", "read", "v"),
+            unary("Neg", "use", "read"),
+            node("Assign", "v/Assign", "v", "zeros", T=FLOAT),
+            node("AssignAdd", "up", "v", "x", T=FLOAT),
+        ]
+    )
+    model = loaded(message, tmp_path)
+    placement = [int(op.name == "use") for op in model.graph.ops]
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [placement])))
+    assert "^use" in nodes["up"].input
+    assert not any(text.startswith("^") for text in (*nodes["v"].input, *nodes["v/Assign"].input))
 
 
 def test_a_file_that_only_sets_up_is_a_step() -> None:

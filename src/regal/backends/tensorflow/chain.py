@@ -83,7 +83,8 @@ def chain_of(
     for unit in sorted(range(len(units)), key=lambda i: (units[i].first, units[i].last, i)):
         builder.append(unit)
     for earlier, later in waits:
-        builder.link(earlier, later)
+        if free.isdisjoint(units[later].names):
+            builder.link(earlier, later)
     return builder.chain
 
 
@@ -98,9 +99,8 @@ class _Builder:
         self._facts = facts
         self._units = units
         self._alive: dict[str, Condition] = dict(facts.alive)
-        self._entries = [
-            [] if free.intersection(unit.names) else self._entries_of(unit.names) for unit in units
-        ]
+        self._is_free = [not free.isdisjoint(unit.names) for unit in units]
+        self._entries = [self._entries_of(unit.names) for unit in units]
         self._exits = [self._exits_of(unit.names) for unit in units]
         self._device_of = {name: unit.devices[0] for unit in units for name in unit.names}
         self._gates: dict[tuple[str, Condition], str | None] = {}
@@ -112,7 +112,9 @@ class _Builder:
         """Let `unit` wait for all that runs before it on its devices."""
         for device in self._units[unit].devices:
             pending = self._pending.setdefault(device, {})
-            linked = [earlier for earlier in pending if self.link(earlier, unit)]
+            linked: list[int] = []
+            if not self._is_free[unit]:
+                linked = [earlier for earlier in pending if self.link(earlier, unit)]
             for earlier in linked:
                 left = [name for name in pending[earlier] if not self._is_covered(name, unit)]
                 if left:

@@ -84,22 +84,33 @@ def step_of(source: TensorFlowSource, entry: EntrySource) -> frozenset[str]:
 def step_nodes(nodes: Nodes) -> frozenset[str]:
     """Return the nodes of the step; all nodes of a file that is nothing but setting up.
 
-    Apart are: saving and restoring, assignments of what depends neither on an input nor on a
-    variable (initializers), questions whether variables are initialized, data sets, filling
-    queues (other threads do that), and what follows from these alone. The step is what the
-    other nodes that nobody reads need.
+    The step is what the nodes need that nobody reads and that are not apart (`apart_nodes`).
 
     Args:
         nodes: of one graph.
     """
+    apart = apart_nodes(nodes)
+    ends = [
+        name
+        for name, readers in nodes.readers.items()
+        if not readers and (name not in apart or nodes.op(name) == "_Retval")
+    ]
+    return needed_by(nodes, ends) if ends else frozenset(nodes.by_name)
+
+
+def apart_nodes(nodes: Nodes) -> frozenset[str]:
+    """Return the nodes that set a step up, save or check it.
+
+    These are: saving and restoring, assignments of what depends neither on an input nor on a
+    variable (initializers), questions whether variables are initialized, data sets, filling
+    queues (other threads do that), and what follows from these alone.
+    """
     facts = nodes.facts()
-    if facts is None:
-        return frozenset(nodes.by_name)
     given: set[str] = set()  # what depends on an input or on the value of a variable
     restored: set[str] = set()  # what comes out of a checkpoint
     silent: set[str] = set()  # constants and the like: they tell nothing about their readers
     apart: set[str] = set()
-    for name in facts.order:
+    for name in facts.order if facts is not None else ():
         op = nodes.op(name)
         sources = nodes.sources(name)
         if op in _RESTORERS or any(source in restored for source in sources):
@@ -122,12 +133,15 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
         is_silent = op in _SILENT or (sources and all(source in silent for source in sources))
         if is_silent and name not in apart:
             silent.add(name)
-    ends = [
-        name
-        for name, readers in nodes.readers.items()
-        if not readers and (name not in apart or nodes.op(name) == "_Retval")
-    ]
-    return needed_by(nodes, ends) if ends else frozenset(nodes.by_name)
+    return frozenset(apart)
+
+
+def free_nodes(nodes: Nodes, step: frozenset[str]) -> frozenset[str]:
+    """Return the nodes of a step that what is apart needs, too: they may wait for nothing.
+
+    Handles of variables, for instance: an initializer must not run the step.
+    """
+    return needed_by(nodes, apart_nodes(nodes) - step) & step
 
 
 def needed_by(nodes: Nodes, names: Iterable[str]) -> frozenset[str]:

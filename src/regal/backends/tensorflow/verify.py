@@ -15,7 +15,7 @@ from regal.backends.tensorflow.files import source_of
 from regal.backends.tensorflow.judge import Trial, judged
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.prepare import pipeline, public_name, runnable
-from regal.backends.tensorflow.step import step_of, writer_in
+from regal.backends.tensorflow.step import free_nodes, step_of, writer_in
 from regal.backends.types import Verification
 from regal.errors import BackendError, RegalError
 from regal.frontends.tensorflow import load
@@ -171,8 +171,9 @@ def units_of(
     """Return the ops of an entry that run in a step, per device and in order."""
     source = source_of(model)
     entry = source.entries[number]
+    nodes_of_graph = Nodes(entry.graph.node)
     step = step_of(source, entry)
-    step -= pipeline(Nodes(entry.graph.node), step)
+    step -= pipeline(nodes_of_graph, step) | free_nodes(nodes_of_graph, step)
     rows: list[list[tuple[str, ...]]] = [[] for _ in range(n_devices)]
     for op in order:
         nodes = [node for node in entry.op_nodes[op] if node in step]

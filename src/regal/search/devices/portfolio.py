@@ -41,6 +41,7 @@ STRATEGY_EVALUATIONS = 300  # of the evolution strategy: it gains most at first
 LOCAL_EVALUATIONS = 400
 ANNEAL_EVALUATIONS = 600
 GENETIC_EVALUATIONS = 600
+CHEAP_FACTOR = 8  # of evaluations of the annealing for one of another stage, where it is plain
 
 
 def regal(
@@ -146,7 +147,7 @@ class _Run:
         problem = self._problem
         is_limited = problem.capacity_counts_live and bool((problem.capacity < UNLIMITED).any())
         is_plain = not (problem.has_contention or self._objective.per_byte > 0 or is_limited)
-        return problem.n_devices if is_plain else 1
+        return max(CHEAP_FACTOR, problem.n_devices) if is_plain else 1
 
     def heuristics(self) -> None:
         """Run all schedules that need no search."""
