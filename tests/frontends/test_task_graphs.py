@@ -100,7 +100,7 @@ def dnn(**changes: object) -> dict[str, object]:
     return {**document, **changes}
 
 
-def test_a_dnn_partitioning_graph_with_the_published_cost_model(tmp_path: Path) -> None:
+def test_a_dnn_partitioning_graph_with_its_cost_model(tmp_path: Path) -> None:
     model = read(tmp_path, "g.json", dnn())
     graph, system = model.graph, model.system
     assert times_of(graph) == {"n7": 1_500_000, "n8": 10 * MS, "n9": 1_500_000}

@@ -13,7 +13,7 @@ from tests.corpus import corpus_file
 
 TIME = Objective(name="time", per_ns=1, per_byte=0)
 GNMT_MS = 219.056  # 6 devices, proven with CP-SAT
-INCEPTION_MS = 1742  # 12 devices, the best that was published
+INCEPTION_MS = 1742  # 12 devices, the best that was known
 
 
 def problem_of(name: str) -> ScheduleProblem:
