@@ -182,6 +182,6 @@ def units_of(
     rows: list[list[tuple[str, ...]]] = [[] for _ in range(n_devices)]
     for op in order:
         nodes = [node for node in entry.op_nodes[op] if node in step]
-        if nodes and not nodes[0].startswith(f"{HELPER}/"):
+        if nodes and not nodes[0].startswith(HELPER):
             rows[placement[op]].append(tuple(map(public_name, nodes)))
     return tuple(map(tuple, rows))
