@@ -3,7 +3,7 @@
     python benchmarks/device_study.py FILE... [--devices 2] [--seeds 3] [--rows ROWS.jsonl]
 
 Gain in percent: 100 * (other - default) / other on the objective, the mean over seeds per graph,
-then the mean over graphs with its 95 % interval (t distribution), the median, and on how many graphs
+then the mean over graphs with its 95 % interval (t distribution), the median, on how many graphs
 the default is better, equal, worse. Equal evaluations, and equal wall time: the default gets the
 seconds that the other method took on that graph and seed. A graph that fails is a row, too.
 """

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from regal.backends import backend_of
+from regal.cost.types import FORBIDDEN
 from regal.errors import UsageError
 from regal.files import require_writable, write_all
 from regal.frontends import load, require_ending
@@ -29,8 +30,11 @@ from regal.search.planner import Search, plan_model
 from regal.units import require_seed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from regal.backends import Backend
     from regal.backends.types import AppliedModel, Verification
+    from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
 
@@ -82,7 +86,7 @@ def _optimize_memory(
         system=system,
         costs=costs,
         objective=options.objective,
-        notes=(ONE_DEVICE_TIME,) if options.objective != "memory" else (),
+        notes=_notes(model, system, costs, options),
         before=before,
         plan=plan,
         seconds=time.perf_counter() - started,
@@ -90,6 +94,25 @@ def _optimize_memory(
         verify_skipped="no output was asked for: pass -o OUT",
     )
     return result if out is None else apply_and_verify(result, out, options)
+
+
+def _notes(
+    model: LoadedModel, system: System, costs: Sequence[GraphCost], options: Options
+) -> tuple[str, ...]:
+    notes = [ONE_DEVICE_TIME] if options.objective != "memory" else []
+    unable = [
+        op
+        for graph, cost in zip(model.entries, costs, strict=True)
+        for op, row in zip(graph.ops, cost.op_ns, strict=True)
+        if row[0] == FORBIDDEN
+    ]
+    if unable:
+        more = f" and {len(unable) - 1} more ops" if len(unable) > 1 else ""
+        notes.append(
+            f"'{system.devices[0].name}' cannot run op '{unable[0].name}' ({unable[0].kind}){more}:"
+            " no running time is predicted"
+        )
+    return tuple(notes)
 
 
 def _run_after_runtime(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:

@@ -44,7 +44,7 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
         step = step_of(source, entry)
         writer.write(entry, step, graph, (0,) * len(graph.ops), planned.order)
     return AppliedModel(
-        files={"": message.SerializeToString(), **beside(source)},
+        files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, *writer.notes()),
     )
 
@@ -82,7 +82,7 @@ def apply_schedule(
         step = step_of(source, entry)
         writer.write(entry, step, graph, plan.schedule.placement, plan.schedule.order)
     return AppliedModel(
-        files={"": message.SerializeToString(), **beside(source)},
+        files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, f"devices: {', '.join(names)}", *writer.notes()),
     )
 
