@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.apply import in_file_order
+from regal.backends.tensorflow.chain import HELPER
 from regal.backends.tensorflow.devices import (
     logical_cpus,
     require_devices,
@@ -168,7 +169,11 @@ def units_of(
     order: Sequence[int],
     n_devices: int,
 ) -> Units:
-    """Return the ops of an entry that run in a step, per device and in order."""
+    """Return the ops of an entry that run in a step, per device and in order.
+
+    Left out are those that may run when they like (see `apply`): what is fed, what other
+    programs run too, and nodes that an order added.
+    """
     source = source_of(model)
     entry = source.entries[number]
     nodes_of_graph = Nodes(entry.graph.node)
@@ -177,6 +182,6 @@ def units_of(
     rows: list[list[tuple[str, ...]]] = [[] for _ in range(n_devices)]
     for op in order:
         nodes = [node for node in entry.op_nodes[op] if node in step]
-        if nodes:
+        if nodes and not nodes[0].startswith(HELPER):
             rows[placement[op]].append(tuple(map(public_name, nodes)))
     return tuple(map(tuple, rows))
