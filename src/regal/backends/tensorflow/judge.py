@@ -153,7 +153,9 @@ def _check(
             remarks.append(f"equal to the original run in the order of its file: {by_chance}")
     remarks.insert(0, difference)
     if before.filled:
-        remarks.append(f"{before.filled} variables have made-up values: the file has none")
+        remarks.append(
+            f"{before.filled} variables have made-up values: no initializer of the graph sets them"
+        )
     planned = sum(len(rows) for rows in trial.units)
     if after.traced and after.observed < planned:
         remarks.append(f"{after.observed} of {planned} ops were seen to run")
