@@ -10,7 +10,7 @@ namespace {
 constexpr double kOrderShare = 0.25;     // of the proposals that change an extra
 constexpr double kLeastExtra = 1e-6;     // of the running time
 constexpr double kMostExtra = 0.2;
-constexpr double kHot = 0.01;            // first temperature of a chain, as a share of the value
+constexpr double kHot = 0.003;           // first temperature of a chain, as a share of the value
 constexpr double kCold = 1e-4;           // last temperature of each cycle
 constexpr double kReheat = 0.5;          // of kHot, for later cycles
 constexpr int64_t kFirstCycle = 2000;    // evaluations

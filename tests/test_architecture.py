@@ -13,7 +13,7 @@ ORDER = [
     {"cost"},
     {"frontends", "plan"},
     {"baselines", "search"},
-    {"backends", "onnxruntime"},
+    {"backends", "onnxruntime", "tensorflow"},
     {"profiling"},
     {"result"},
     {"schedule_result"},

@@ -249,6 +249,23 @@ def test_a_function_that_is_called_by_a_function_becomes_part_of_it() -> None:
     assert list(made.node[1].input) == ["x"]
 
 
+def test_one_function_after_the_other_becomes_part_of_it() -> None:
+    made = nested()
+    outer, inner = made.library.function
+    again = outer.node_def.add()
+    again.CopyFrom(outer.node_def[1])
+    again.name, again.input[:] = "h", ["g:output:0"]
+    again.attr["f"].func.name = "H"
+    third = made.library.function.add()
+    third.CopyFrom(inner)
+    third.signature.name = "H"
+    outer.ret["r"] = "h:output:0"
+    flatten(made, ["F", "G", "H"])
+    reads = {node.name: node.input[0] for node in outer.node_def}
+    assert reads["h/a"] == "g/d:y:0"
+    assert dict(outer.ret) == {"r": "h/d:y:0"}
+
+
 def test_a_function_that_is_not_planned_node_by_node_stays_a_call() -> None:
     made = nested()
     assert flatten(made, ["F"]) == {}

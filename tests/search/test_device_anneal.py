@@ -14,7 +14,7 @@ from regal.search.devices.types import DeviceOutcome, Objective
 from regal.search.types import Budget
 from tests.baselines.devices.problems import schedule_problem_of, task_graph, topcuoglu
 from tests.device_problems import random_devices, random_order, random_placement
-from tests.search.tiny_schedules import tried_problems
+from tests.search.device_schedules import tried_problems
 
 TIME = Objective(name="time", per_ns=1, per_byte=0)
 MEMORY = Objective(name="memory", per_ns=0, per_byte=1)

@@ -15,7 +15,7 @@ from regal.search.devices.types import DeviceOutcome, Objective
 from regal.search.types import Budget
 from tests.baselines.devices.problems import schedule_problem_of, task_graph, topcuoglu
 from tests.device_problems import random_devices
-from tests.search.tiny_schedules import tried_problems
+from tests.search.device_schedules import tried_problems
 
 pytest.importorskip("ortools")
 

@@ -174,8 +174,8 @@ class _Writer:
                 f"the order of '{first}' and '{second}'{more} cannot be written into the graph"
             )
         notes.append(
-            "runs as planned when all outputs are fetched together: what is asked for alone runs"
-            " everything before it on its device, too"
+            "runs as planned with regal.tensorflow.session_config, and when all outputs are"
+            " fetched together: what is asked for alone runs all before it on its device, too"
         )
         return notes
 

@@ -34,20 +34,21 @@ def flatten(graph: Any, bodies: Collection[str]) -> dict[Home, Home]:
     for name in bodies:
         if name == MAIN:
             continue
-        body = functions[name]
-        while True:
-            calls = [
-                (node, functions[callee])
-                for node in body.node_def
-                if (callee := called_function(node, functions)) in bodies
-                and callee != name
-                and _is_simple(node, functions[callee])
-            ]
-            if not calls:
-                break
-            for call, callee in calls:
-                _inline(body, call, callee, moved)
+        while (found := _first_call(functions, name, bodies)) is not None:
+            call, callee = found
+            _inline(functions[name], call, functions[callee], moved)
     return {home: _last(moved, home) for home in moved}
+
+
+def _first_call(
+    functions: Mapping[str, Any], name: str, bodies: Collection[str]
+) -> tuple[Any, str] | None:
+    """Return the first node of a function that calls another of `bodies`, and which one."""
+    for node in functions[name].node_def:
+        callee = called_function(node, functions)
+        if callee in bodies and callee != name and _is_simple(node, functions[callee]):
+            return _copied(node), callee
+    return None
 
 
 def _is_simple(call: Any, callee: Any) -> bool:

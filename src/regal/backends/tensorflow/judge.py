@@ -153,9 +153,7 @@ def _check(
             remarks.append(f"equal to the original run in the order of its file: {by_chance}")
     remarks.insert(0, difference)
     if before.filled:
-        remarks.append(
-            f"{before.filled} variables have made-up values: no initializer of the graph sets them"
-        )
+        remarks.append(f"{before.filled} variables have made-up values: no initializer fills them")
     planned = sum(len(rows) for rows in trial.units)
     if after.traced and after.observed < planned:
         remarks.append(f"{after.observed} of {planned} ops were seen to run")
