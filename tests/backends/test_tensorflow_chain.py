@@ -143,6 +143,11 @@ def test_behind_a_branch_a_gate_opens_whichever_way_is_taken() -> None:
     assert ("switch", "other") in chain.edges
 
 
+def test_a_file_that_has_an_order_already_gets_other_names() -> None:
+    chain = chained(f"{BRANCHES}regal_order/gate_2 NoOp", "switch", "no", "other")
+    assert {helper.name.split("/")[0] for helper in chain.helpers} == {"regal_order_"}
+
+
 def test_a_nested_branch_opens_gate_by_gate() -> None:
     text = """
 p Placeholder

@@ -103,7 +103,7 @@ def apart_nodes(nodes: Nodes) -> frozenset[str]:
 
     These are: saving and restoring, assignments of what depends neither on an input nor on a
     variable (initializers), questions whether variables are initialized, data sets, filling
-    queues (other threads do that), and what follows from these alone.
+    queues outside of loops (other threads do that), and what follows from these alone.
     """
     facts = nodes.facts()
     given: set[str] = set()  # what depends on an input or on the value of a variable
@@ -124,7 +124,8 @@ def apart_nodes(nodes: Nodes) -> frozenset[str]:
             is_given = op in INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
         if is_given or yields_data(op):
             given.add(name)
-        if op in _SAVERS or op in _SET_UP or "Dataset" in op or "Enqueue" in op:
+        fills_queue = "Enqueue" in op and facts is not None and not facts.inside[name]
+        if op in _SAVERS or op in _SET_UP or "Dataset" in op or fills_queue:
             apart.add(name)
         elif op not in ASSIGNMENTS and not yields_data(op):
             telling = [s for s in sources if s not in silent and not _is_variable(nodes, s)]
