@@ -12,7 +12,7 @@ from regal.backends import backend_of
 from regal.cost.types import FORBIDDEN
 from regal.errors import UsageError
 from regal.files import require_writable, write_all
-from regal.frontends import load, require_ending
+from regal.frontends import load, output_file
 from regal.graph.file import model_hash
 from regal.graph.restrict import restricted
 from regal.onnxruntime import optimized_bytes
@@ -61,8 +61,9 @@ def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResu
     require_seed(options.seed)
     require_objective(options.objective)
     if out is not None:
-        require_ending(out, like=path)
-        require_writable(out, inputs=[path], force=options.force)
+        file = output_file(out, like=path)
+        require_writable(file, inputs=[path], force=options.force, makes_folder=file != out)
+        out = file
     if options.ort_level != "none":
         return _run_after_runtime(path, out, options)
     model = load(path, options.shapes, options.dims)

@@ -70,8 +70,8 @@ def test_a_standard_task_graph_with_its_dummy_entry_and_exit(tmp_path: Path) -> 
     assert {(t.bytes, t.transfer_ns) for t in graph.tensors} == {(0, 0)}
 
 
-def test_a_standard_task_graph_with_communication_times(tmp_path: Path) -> None:
-    text = "2\n0 5 0\n1 7 1 0 3\n"
+@pytest.mark.parametrize("text", ["2\n0 5 0\n1 7 1 0 3\n", "2\n0 5 0\n1 7 1\n 0 3\n"])
+def test_a_standard_task_graph_with_communication_times(tmp_path: Path, text: str) -> None:
     (tensor,) = read(tmp_path, "a.stg", text).graph.tensors
     assert tensor.transfer_ns == 3 * MS
 

@@ -45,7 +45,7 @@ def saga(**changes: Any) -> dict[str, Any]:
 
 CASES: list[tuple[str, Any, str]] = [
     ("a.stg", "", "does not begin with its number of tasks"),
-    ("a.stg", "5\n0 1 0\n", "announces 5 tasks (and perhaps an entry and an exit) but has 1 lines"),
+    ("a.stg", "5\n0 1 0\n", "announces 5 tasks (and perhaps an entry and an exit) but has 1 tasks"),
     ("a.stg", "1\n0 1\n", "line 2 has 2 numbers; a task has at least 3"),
     ("a.stg", "2\n0 1 0\n1 x 1 0\n", "line 3: the time of task 1 is 'x', expected a number"),
     ("a.stg", "2\n0 1 0\n1 1 1 7\n", "line 3: task 1 names task 7, which does not exist"),

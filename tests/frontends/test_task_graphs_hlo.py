@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -126,3 +127,90 @@ def test_the_tuning_data_of_the_corpus() -> None:
     model = load(corpus_file("sched/tpugraphs_module_tuning_data_layout.pb"))
     assert len(model.graph.ops) == 2380
     assert len(load(corpus_file("sched/tpugraphs_op_tuning_data.pb")).entries) == 15
+
+
+HLO = """\
+    HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4,4]{1,0})->f32[4,4]}
+
+    %add (a: f32[], b: f32[]) -> f32[] {
+      %a = f32[] parameter(0)
+      %b = f32[] parameter(1)
+      ROOT %sum = f32[] add(f32[] %a, f32[] %b), metadata={op_name="x(y" source_line=3}
+    }
+
+    ENTRY %main (p: f32[4,4]) -> (bf16[4,8], f32[]) {
+      %p = f32[4,4]{1,0:T(8,128)} parameter(0)
+      %w = f32[4,8]{1,0} constant({
+        {1, 2}, {3, 4} })
+      %dot.1 = bf16[4,8]{1,0} dot(f32[4,4]{1,0} %p, %w), lhs_contracting_dims={1},
+        rhs_contracting_dims={0}
+      %zero = f32[] constant(0)
+      %reduce = f32[] reduce(%dot.1, %zero), dimensions={0,1}, to_apply=%add
+      %copy = f32[] copy(%reduce), control-predecessors={%dot.1}
+      ROOT %out = (bf16[4,8]{1,0}, /*index=1*/f32[]) tuple(%dot.1, %copy)
+    }
+    """
+
+
+def test_an_hlo_text(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(dedent(HLO))
+    graph = load(path).graph
+    assert graph.name == "jit_f"
+    assert [(op.name, op.kind, op.flops) for op in graph.ops] == [
+        ("dot.1", "dot", 2 * 32 * 4),
+        ("reduce", "reduce", 32),
+        ("copy", "copy", 0),
+    ]
+    assert graph.ops[2].control_inputs == (0,)
+    sizes = {t.name: (t.bytes, t.role) for t in graph.tensors}
+    assert sizes == {
+        "p": (64, Role.INPUT),
+        "w": (128, Role.CONSTANT),
+        "zero": (4, Role.CONSTANT),
+        "dot.1": (64, Role.OUTPUT),
+        "reduce": (4, Role.ACTIVATION),
+        "copy": (4, Role.OUTPUT),
+    }
+
+
+def test_shapes_that_hand_written_texts_leave_out_are_inferred(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(
+        "ENTRY e {\n a = (f32[2], s8[3]) parameter(0)\n b = get-tuple-element(a), index=1\n"
+        " c = negate(b)\n ROOT d = tuple(c, b)\n}\n"
+    )
+    graph = load(path).graph
+    assert [(op.name, graph.tensors[op.outputs[0]].bytes) for op in graph.ops] == [("c", 3)]
+    assert [graph.tensors[t].name for t in graph.inputs] == ["a{0}", "a{1}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("HloModule x\n", "holds no HLO computation"),
+        ("ENTRY e {\n a = f32[2] parameter(0)\n", "computation 'e' of line 1 has no end"),
+        ("ENTRY e {\n}\n", "line 1: computation 'e' has no instruction"),
+        ("ENTRY e {\n a = q7[2] parameter(0)\n}\n", "line 2: 'q7[2] parameter(0)' is no shape"),
+        ("ENTRY e {\n a = f32[x] parameter(0)\n}\n", "shape 'f32[x]' has unknown sizes"),
+        ("ENTRY e {\n a = f32[2]\n}\n", "instruction 'a' has no opcode after its shape"),
+        ("ENTRY e {\n a = f32[2] add(b)\n}\n", "instruction 'a' reads 'b' before anything makes"),
+        ("ENTRY e {\n a = f32[2] add(b)\n b = f32[2] add(a)\n}\n", "reads itself: a circle"),
+        ("ENTRY e {\n a = f32[2] iota()\n a = f32[2] iota()\n}\n", "is another instruction 'a'"),
+        ("ENTRY e {\n a = add(z)\n}\n", "line 2 has no shape, and none follows from 'z'"),
+    ],
+)
+def test_a_broken_hlo_text_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(text)
+    with pytest.raises(ModelError) as failure:
+        load(path)
+    assert message in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "ops"),
+    [("dlrm_train_step", 862), ("maxtext_1n1g_train", 684), ("remat_tuple_arg_fusion", 6)],
+)
+def test_hlo_texts_of_the_corpus(name: str, ops: int) -> None:
+    assert len(load(corpus_file(f"hlo/{name}.hlo")).graph.ops) == ops
