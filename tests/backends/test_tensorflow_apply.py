@@ -195,6 +195,22 @@ def test_state_order_through_an_initializer_holds_across_devices(tmp_path: Path)
     assert not any(text.startswith("^") for text in (*nodes["v"].input, *nodes["v/Assign"].input))
 
 
+def test_a_variable_waits_for_nothing_although_the_file_does_not_initialize_it(
+    tmp_path: Path,
+) -> None:
+    message = graph(
+        [
+            placeholder("x", [4]),
+            unary("Neg", "first", "x"),
+            node("VariableV2", "v", dtype=FLOAT, shape=[4]),
+            node("AssignAdd", "up", "v", "first", T=FLOAT),
+        ]
+    )
+    model = loaded(message, tmp_path)
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [[0] * len(model.graph.ops)])))
+    assert list(nodes["v"].input) == []
+
+
 def test_a_file_that_only_sets_up_is_a_step() -> None:
     nodes = [
         variable("v", [4]),

@@ -6,6 +6,7 @@ All of them run in one child process: importing TensorFlow takes seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from regal.backends.tensorflow.prepare import Runnable
     from regal.backends.types import RuntimeCheck
     from regal.frontends.tensorflow.schema import Proto
+    from regal.graph.types import LoadedModel
 
 pytestmark = pytest.mark.skipif(
     find_spec("tensorflow") is None, reason="TensorFlow is not installed"
@@ -251,9 +253,14 @@ STORIES = {
 }
 
 
+@cache
+def loaded(data: bytes, folder: Path) -> LoadedModel:
+    """Return the model in the bytes of a graph; several stories tell of one graph."""
+    return load(save(parse("GraphDef", data), folder / "m.pb"), {}, {})
+
+
 def trial(name: str, story: Story, folder: Path) -> Trial:
-    original = save(story.graph, folder / "m.pb")
-    model = load(original, {}, {})
+    model = loaded(story.graph.SerializeToString(deterministic=True), folder)
     rows = [step.split("@") for step in story.plan.split()]
     index = {
         names[0] if len(names) == 1 else "loop": i
@@ -286,7 +293,8 @@ def unknown(what: Runnable) -> Runnable:
 @pytest.fixture(scope="module")
 def checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[RuntimeCheck]]:
     """Return story -> what TensorFlow says: on logical devices, then on workers."""
-    trials = [trial(name, s, tmp_path_factory.mktemp("tf")) for name, s in STORIES.items()]
+    folder = tmp_path_factory.mktemp("tf")
+    trials = [trial(name, s, folder) for name, s in STORIES.items()]
     trials.append(replace(trials[0], name="unknown", before=unknown(trials[0].before)))
     verdict = judged(trials, 2, seed=0, invocations=20, timeout_s=300)
     # What the original cannot do is a reason to skip it, not a fault of the new graph.

@@ -145,7 +145,7 @@ class _Run:
                 values = self._step(session, number, found.style)
                 found.seconds.append(time.perf_counter() - begin)
                 found.digests.append([digest(value) for value in values])
-            found.state = {n: digest(v) for n, v in variables.values(session).items()}
+            found.state = {n: digest(v) for n, v in variables.values(session)}
             self._trace(session, found)
 
     def _trace(self, session: Any, found: CaseResult) -> None:
@@ -164,7 +164,7 @@ class _Run:
         )
         found.observed = observed_count(seen, units)
         found.misplaced = misplaced(seen, units)
-        found.disordered = disordered(seen, units)
+        found.disordered = disordered(seen, units, frozenset(self._case.inner))
         found.traced = True
 
     def _step(self, session: Any, number: int, style: str, **options: Any) -> list[Any]:

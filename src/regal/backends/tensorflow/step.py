@@ -6,6 +6,7 @@ program runs them apart. Chained to the step they would run with it, every time.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.files import meta_graph_of
@@ -21,6 +22,7 @@ ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
 _SILENT = frozenset({"Const", "Iterator", "IteratorV2", "OneShotIterator"})
 _TRAIN_OPS = "train_op"  # the collection of nodes that a training program runs
 INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+_HANDLE = re.compile(r"VarHandleOp|Variable(V2)?|\w*(HashTable|Queue|Iterator)(V\d+)?")
 _RESTORERS = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
 _SAVERS = _RESTORERS | {
     "MergeV2Checkpoints",
@@ -138,11 +140,13 @@ def apart_nodes(nodes: Nodes) -> frozenset[str]:
 
 
 def free_nodes(nodes: Nodes, step: frozenset[str]) -> frozenset[str]:
-    """Return the nodes of a step that what is apart needs, too: they may wait for nothing.
+    """Return the nodes of a step that may wait for nothing, since others run them, too.
 
-    Handles of variables, for instance: an initializer must not run the step.
+    These are handles of variables, tables, queues and iterators, and what else is needed by
+    what is apart: an initializer, of the file or of a program, must not run the step.
     """
-    return needed_by(nodes, apart_nodes(nodes) - step) & step
+    handles = {name for name in step if _HANDLE.fullmatch(nodes.op(name))}
+    return (needed_by(nodes, apart_nodes(nodes) - step) & step) | handles
 
 
 def needed_by(nodes: Nodes, names: Iterable[str]) -> frozenset[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regal.backends.tensorflow.request import Units
+    from regal.frontends.tensorflow.source import EntrySource
     from regal.graph.types import LoadedModel
     from regal.plan.schedule import ModelSchedule
 
@@ -166,9 +167,21 @@ def trials_of(
                 after=runnable(sources[1], after, after_graph, logical),
                 workers=on_workers,
                 units=units[i],
+                inner=_inside_loops(entry),
             )
         )
     return trials
+
+
+def _inside_loops(entry: EntrySource) -> tuple[str, ...]:
+    """Return the nodes that neither enter nor leave a loop but lie in one."""
+    facts = Nodes(entry.graph.node).facts()
+    names = facts.order if facts is not None else ()
+    return tuple(
+        public_name(name)
+        for name in names
+        if facts is not None and facts.inside[name] and facts.outside[name]
+    )
 
 
 def units_of(
