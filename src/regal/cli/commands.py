@@ -68,7 +68,8 @@ def optimize(arguments: argparse.Namespace) -> int:
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
         )
     for path in extra:
-        require_writable(path, inputs=[arguments.model], force=arguments.force)
+        inputs = pipeline.input_files(arguments.model, options)
+        require_writable(path, inputs=inputs, force=arguments.force)
     with output.progress("optimizing"):
         result = pipeline.run(arguments.model, arguments.out, options)
     document = document_of(result)
