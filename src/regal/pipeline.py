@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from regal.backends import backend_of
 from regal.cost.types import FORBIDDEN
+from regal.devices.presets import system_file
 from regal.errors import UsageError
 from regal.files import require_writable, write_all
 from regal.frontends import load, output_file
@@ -62,7 +63,8 @@ def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResu
     require_objective(options.objective)
     if out is not None:
         file = output_file(out, like=path)
-        require_writable(file, inputs=[path], force=options.force, makes_folder=file != out)
+        inputs = input_files(path, options)
+        require_writable(file, inputs=inputs, force=options.force, makes_folder=file != out)
         out = file
     if options.ort_level != "none":
         return _run_after_runtime(path, out, options)
@@ -71,6 +73,12 @@ def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResu
     if len(system.devices) > 1:
         return optimize_schedule(path, model, system, out, options)
     return _optimize_memory(path, model, system, out, options)
+
+
+def input_files(path: Path, options: Options) -> list[Path]:
+    """Return the files that are read and must not be written: model, devices, profiles."""
+    devices = system_file(options.devices or "")
+    return [path, *options.profiles, *([] if devices is None else [devices])]
 
 
 def _optimize_memory(

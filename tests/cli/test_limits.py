@@ -51,6 +51,19 @@ def test_one_device_has_a_hard_limit_too(model: Path, capsys: pytest.CaptureFixt
     assert f"memory        does not fit: 1 B above the {need - 1:,} B" in capsys.readouterr().out
 
 
+def test_a_devices_file_is_an_input_that_is_never_overwritten(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = system(model.parent, "1GB")
+    text = toml.read_text()
+    for option in ("--plan", "--report", "-o"):
+        for devices in (str(toml), f"{toml}:1"):
+            argv = ["optimize", str(model), "--devices", devices, option, str(toml), "--force"]
+            assert main(argv) == 2
+            assert "an input is never overwritten" in capsys.readouterr().err
+    assert toml.read_text() == text
+
+
 def test_one_device_that_cannot_run_an_op_is_a_note(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

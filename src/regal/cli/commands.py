@@ -25,6 +25,7 @@ from regal.plan.check import require_valid_model_plan
 from regal.plan.file import plan_from_json, plan_to_json
 from regal.plan.schedule import ModelSchedule
 from regal.plan.schedule_check import require_valid_model_schedule
+from regal.plan.schedule_costs import require_possible_costs
 from regal.plan.schedule_file import is_schedule_file, schedule_from_json, schedule_to_json
 from regal.plan.types import ModelPlan
 from regal.report.of_result import stories_of
@@ -67,7 +68,8 @@ def optimize(arguments: argparse.Namespace) -> int:
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
         )
     for path in extra:
-        require_writable(path, inputs=[arguments.model], force=arguments.force)
+        inputs = pipeline.input_files(arguments.model, options)
+        require_writable(path, inputs=inputs, force=arguments.force)
     with output.progress("optimizing"):
         result = pipeline.run(arguments.model, arguments.out, options)
     document = document_of(result)
@@ -243,6 +245,7 @@ def _load_plan(path: Path, model: LoadedModel) -> ModelPlan | ModelSchedule:
     data = read_file(path, "plan file")
     if is_schedule_file(data):
         schedule, costs = schedule_from_json(data, model, path.name)
+        require_possible_costs(model, schedule.system, costs)
         return require_valid_model_schedule(model, costs, schedule)
     return require_valid_model_plan(model, plan_from_json(data, model, path.name))
 

@@ -36,6 +36,13 @@ def system_named(text: str) -> System:
     return read_system(_path(name, text), device_count(count, text))
 
 
+def system_file(text: str) -> Path | None:
+    """Return the file of the user that `text` names, if it names one."""
+    name, _, _ = text.rpartition(":")
+    path = next((part for part in (text, name) if part.lower().endswith(SUFFIX)), None)
+    return None if path is None else Path(path)
+
+
 def preset_names() -> tuple[str, ...]:
     """Return the names of all presets, sorted."""
     return tuple(sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}")))
