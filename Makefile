@@ -13,7 +13,7 @@ $(VENV)/core.stamp: constraints.txt pyproject.toml CMakeLists.txt $(wildcard nat
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/core.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[tflite,cp-sat,placement,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ".[tflite,tensorflow,cp-sat,placement,dev]"
 	touch $@
 
 # Less memory on models that ship with the repository, measured in TFLM and ONNX Runtime.

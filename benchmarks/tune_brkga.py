@@ -87,6 +87,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most-ops", type=int, default=1_000)
+    parser.add_argument("--resume", action="store_true", help="use the rows of an earlier run")
     arguments = parser.parse_args()
     out = arguments.out or Path(f"benchmarks/out/tune_{arguments.objective}")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -95,14 +96,17 @@ def main() -> int:
     defaults = Setting(decoder=arguments.decoders[0])
     settings = [defaults, *random_settings(arguments.decoders, ROUNDS[0][0] - 1, arguments.seed)]
     report: list[dict[str, Any]] = []
-    with out.with_suffix(".jsonl").open("w") as stream:
+    done = earlier_rows(out.with_suffix(".jsonl")) if arguments.resume else {}
+    with out.with_suffix(".jsonl").open("a" if arguments.resume else "w") as stream:
         for entries, evaluations, seeds in ROUNDS:
             settings = settings[:entries]
             started = time.process_time()
             worth = {}
             for setting in dict.fromkeys([defaults, *settings]):
-                values = measured(problems, setting, evaluations, seeds)
-                worth[setting] = values
+                worth[setting] = done.get((evaluations, setting), np.empty(0))
+                if worth[setting].shape == (len(problems), seeds):
+                    continue
+                worth[setting] = values = measured(problems, setting, evaluations, seeds)
                 row = {"evaluations": evaluations, **asdict(setting), "values": values.tolist()}
                 stream.write(json.dumps(row) + "\n")
                 stream.flush()
@@ -123,6 +127,18 @@ def main() -> int:
             print(f"round of {evaluations}: {time.process_time() - started:.0f} CPU s", flush=True)
     out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     return 0
+
+
+def earlier_rows(path: Path) -> dict[tuple[int, Setting], np.ndarray]:
+    """Return the values of an earlier run by evaluations and setting."""
+    if not path.exists():
+        return {}
+    rows = {}
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        evaluations, values = row.pop("evaluations"), np.array(row.pop("values"))
+        rows[evaluations, Setting(**row)] = values
+    return rows
 
 
 def training_problems(corpus: Path, objective: str, most_ops: int) -> list[Problem]:

@@ -47,7 +47,6 @@ std::vector<int32_t> filled(const CompactDevices& problem) {
   return placement;
 }
 
-
 int64_t resident_overflow(const DeviceProblem& problem, std::span<const int32_t> placement) {
   ResidentUse residents(problem);
   for (int32_t v = 0; v < problem.n_ops; ++v) residents.add(v, placement[v]);

@@ -10,7 +10,9 @@ namespace {
 constexpr double kOrderShare = 0.25;     // of the proposals that change an extra
 constexpr double kLeastExtra = 1e-6;     // of the running time
 constexpr double kMostExtra = 0.2;
-constexpr double kHot = 0.01;            // first temperature of a chain, as a share of the value
+constexpr double kResetShare = 0.4;      // of the changes of an extra that take it away
+constexpr double kShorterShare = 0.3;    // of the new extras that shorten the way
+constexpr double kHot = 0.003;           // first temperature of a chain, as a share of the value
 constexpr double kCold = 1e-4;           // last temperature of each cycle
 constexpr double kReheat = 0.5;          // of kHot, for later cycles
 constexpr int64_t kFirstCycle = 2000;    // evaluations
@@ -148,10 +150,10 @@ bool Chain::propose_extra() {
   const int32_t op = any_op();
   int64_t extra = 0;
   const int64_t old = now_.extra[op];
-  if (old == 0 || rng_.uniform() < 0.6) {
+  if (old == 0 || rng_.uniform() >= kResetShare) {
     const double size = std::log(kLeastExtra) + rng_.uniform() * std::log(kMostExtra / kLeastExtra);
     extra = static_cast<int64_t>(std::exp(size) * static_cast<double>(now_.score.time)) + 1;
-    if (rng_.uniform() < 0.3) extra = -extra;
+    if (rng_.uniform() < kShorterShare) extra = -extra;
   }
   now_.extra[op] = extra;
   if (!try_plan(residents_.overflow())) now_.extra[op] = old;

@@ -212,7 +212,7 @@ void add_residents(const DeviceProblem& p, const Contraction& contraction, Rows&
   sort_pairs(users, rows.users);
 }
 
-void build(const DeviceProblem& p, Contraction& contraction) {
+bool build(const DeviceProblem& p, Contraction& contraction) {
   Rows rows;
   add_ops(p, contraction, rows);
   add_groups(p, contraction, rows);
@@ -224,7 +224,18 @@ void build(const DeviceProblem& p, Contraction& contraction) {
                           rows.controls,  p.bytes,        {},               p.resident_bytes,
                           rows.users,     p.capacity,     rows.links,       p.transfer,
                           p.latency,      p.has_contention, p.capacity_counts_live};
-  build_device_problem(input, contraction.problem);
+  return build_device_problem(input, contraction.problem).fault == DeviceFault::None;
+}
+
+// Nothing is joined.
+Contraction same(const DeviceProblem& problem) {
+  Contraction contraction;
+  contraction.problem = problem;
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    contraction.whole_of.push_back(v);
+    contraction.parts_of.push_back({v});
+  }
+  return contraction;
 }
 
 }  // namespace
@@ -242,8 +253,7 @@ Contraction contract(const CompactDevices& problem) {
     contraction.whole_of[v] = contraction.whole_of[roots[v]];
     contraction.parts_of[contraction.whole_of[v]].push_back(v);
   }
-  build(*problem.source, contraction);
-  return contraction;
+  return build(*problem.source, contraction) ? contraction : same(*problem.source);
 }
 
 std::vector<int32_t> expanded(const Contraction& contraction, std::span<const int32_t> order) {

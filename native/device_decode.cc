@@ -22,6 +22,7 @@ ScheduleDecoder::ScheduleDecoder(const CompactDevices& problem, const Objective&
       one_device_(problem.one_device()),
       placement_(problem.n_ops()),
       group_device_(problem.source->n_groups),
+      ends_(problem.n_devices()),
       ranks_(problem.n_ops(), 0),
       unit_(problem.n_ops(), 0.0) {
   const auto most = static_cast<double>(ReadyOps::kMostRank);

@@ -58,7 +58,7 @@ class ScheduleDecoder {
   void decode_raw_list(const Genes& genes);
   void decode_eft(const Genes& genes);
   void decode_inherit(const Genes& genes);
-  int32_t earliest_device(const Genes& genes, int32_t op) const;
+  int32_t earliest_device(const Genes& genes, int32_t op);
   int32_t inherited_device(const Genes& genes, int32_t op) const;
   int32_t device_beside(int32_t op, int32_t other) const;
   int32_t device_wanted(const Genes& genes, int32_t op) const;
@@ -93,6 +93,7 @@ class ScheduleDecoder {
   Bends bends_;
   std::vector<int32_t> placement_;     // Raw
   std::vector<int32_t> group_device_;  // -1: no op of the group was put
+  std::vector<int64_t> ends_;          // Eft: of one op, per device
   std::vector<int64_t> ranks_;         // see ReadyOps: by upward rank, by reference order, or 0
   std::vector<double> unit_;           // Eft, per op: what it takes; affinities count in this, ns
   int64_t least_level_ = 1;            // Inherit: bytes that some op needs at least

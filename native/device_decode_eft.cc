@@ -32,7 +32,7 @@ uint32_t share(double of_keys) { return static_cast<uint32_t>(of_keys * UINT32_M
 
 }  // namespace
 
-int32_t ScheduleDecoder::earliest_device(const Genes& genes, int32_t op) const {
+int32_t ScheduleDecoder::earliest_device(const Genes& genes, int32_t op) {
   const CompactDevices& p = *problem_;
   const int32_t fixed = group_device_[p.source->group[op]];
   if (fixed >= 0) return fixed;
@@ -42,6 +42,7 @@ int32_t ScheduleDecoder::earliest_device(const Genes& genes, int32_t op) const {
     const int32_t device = device_beside(op, follows ? p.heaviest[op] : p.sibling[op]);
     if (device >= 0) return device;
   }
+  timeline_.find_ends(op, ends_);
   const uint32_t* keys = affinities(genes, op);
   const double unit = bends_.affinity * unit_[op];
   int32_t best = -1;
@@ -49,7 +50,7 @@ int32_t ScheduleDecoder::earliest_device(const Genes& genes, int32_t op) const {
   for (int32_t d = 0; d < p.n_devices(); ++d) {
     if (!p.may_run(op)[d]) continue;
     const double pull = std::clamp(unit * kPulls[keys[d] >> (32 - kPullBits)], -kMostPull, kMostPull);
-    const int64_t end = timeline_.end_on(op, d) - static_cast<int64_t>(pull);
+    const int64_t end = ends_[d] - static_cast<int64_t>(pull);
     const int64_t overflow = overflow_with(op, d);
     if (best < 0 || overflow < best_overflow || (overflow == best_overflow && end < best_end)) {
       best = d;

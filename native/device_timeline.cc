@@ -46,7 +46,9 @@ Timeline::Timeline(const CompactDevices& problem, bool fills_gaps)
       device_(problem.n_ops()),
       start_(problem.n_ops()),
       end_(problem.n_ops()),
-      next_op_(problem.n_ops()) {}
+      next_op_(problem.n_ops()),
+      busy_until_(problem.n_devices()),
+      busy_source_(problem.n_devices()) {}
 
 void Timeline::clear() {
   time_ = 0;
@@ -61,39 +63,53 @@ void Timeline::clear() {
   }
 }
 
-// When a tensor that must be sent would be there, if the link cannot send it before `busy_until`.
-int64_t Timeline::arrival_by_link(int32_t tensor, int32_t target, int64_t busy_until) const {
-  const int32_t source = made_on_[tensor];
+// When a tensor that is ready at `source` then would be on `target`.
+int64_t Timeline::arrival_by_link(int32_t tensor, int32_t source, int32_t target, int64_t ready) const {
   const int64_t length = problem_->transfer(tensor, source, target);
-  const int64_t ready = std::max(arrival_[static_cast<int64_t>(tensor) * n_devices_ + source], busy_until);
   if (!has_contention_) return ready + length;
   int32_t gap;
   return links_[static_cast<int64_t>(source) * n_devices_ + target].find(ready, length, gap) + length;
 }
 
-int64_t Timeline::end_on(int32_t op, int32_t device) const {
+void Timeline::find_ends(int32_t op, std::span<int64_t> ends) {
+  n_devices_ == 2 ? find_ends_on<2>(op, ends.data()) : find_ends_on<0>(op, ends.data());
+}
+
+template <int kDevices>
+void Timeline::find_ends_on(int32_t op, int64_t* ends) {
   const CompactDevices& p = *problem_;
-  int64_t ready = 0, busy_until = 0;
-  int32_t busy_source = -1;
+  const int32_t devices = kDevices > 0 ? kDevices : n_devices_;
+  for (int32_t d = 0; d < devices; ++d) {
+    ends[d] = 0;
+    busy_source_[d] = -1;
+  }
   for (const int32_t t : p.reads(op)) {
-    int64_t there = arrival_[static_cast<int64_t>(t) * n_devices_ + device];
-    if (there < 0) {
-      const int32_t source = made_on_[t];
-      there = arrival_by_link(t, device, source == busy_source ? busy_until : 0);
-      if (has_contention_) {
-        busy_source = source;
-        busy_until = there;
+    const int64_t* there = arrival_.data() + static_cast<int64_t>(t) * devices;
+    const int32_t source = made_on_[t];
+    for (int32_t d = 0; d < devices; ++d) {
+      int64_t arrival = there[d];
+      if (arrival < 0) {
+        const bool is_busy = busy_source_[d] == source;
+        const int64_t ready = is_busy ? std::max(there[source], busy_until_[d]) : there[source];
+        arrival = arrival_by_link(t, source, d, ready);
+        if (has_contention_) {
+          busy_source_[d] = source;
+          busy_until_[d] = arrival;
+        }
       }
+      ends[d] = std::max(ends[d], arrival);
     }
-    ready = std::max(ready, there);
   }
   for (const int32_t u : p.controls(op)) {
-    ready = std::max(ready, end_[u] + p.source->latency[device_[u] * n_devices_ + device]);
+    const int64_t* latency = p.source->latency.data() + static_cast<int64_t>(device_[u]) * devices;
+    for (int32_t d = 0; d < devices; ++d) ends[d] = std::max(ends[d], end_[u] + latency[d]);
   }
-  const int64_t length = p.durations(op)[device];
-  int32_t gap;
-  if (fills_gaps_) return devices_[device].find(ready, length, gap) + length;
-  return std::max(ready, devices_[device].free) + length;
+  const int64_t* durations = p.durations(op);
+  for (int32_t d = 0; d < devices; ++d) {
+    const Lane& lane = devices_[d];
+    int32_t gap;
+    ends[d] = (fills_gaps_ ? lane.find(ends[d], durations[d], gap) : std::max(ends[d], lane.free)) + durations[d];
+  }
 }
 
 void Timeline::send(int32_t tensor, int32_t target) {
@@ -136,28 +152,43 @@ void Timeline::send_missing(int32_t op, int32_t device, std::span<const uint32_t
 }
 
 void Timeline::put(int32_t op, int32_t device, std::span<const uint32_t> urgency) {
+  n_devices_ == 2 ? put_on<2>(op, device, urgency) : put_on<0>(op, device, urgency);
+}
+
+template <int kDevices>
+void Timeline::put_on(int32_t op, int32_t device, std::span<const uint32_t> urgency) {
   const CompactDevices& p = *problem_;
-  send_missing(op, device, urgency);
+  const int32_t devices = kDevices > 0 ? kDevices : n_devices_;
+  bool is_all_there = true;
   int64_t ready = 0;
   for (const int32_t t : p.reads(op)) {
-    ready = std::max(ready, arrival_[static_cast<int64_t>(t) * n_devices_ + device]);
+    const int64_t there = arrival_[static_cast<int64_t>(t) * devices + device];
+    is_all_there &= there >= 0 && made_on_[t] >= 0;
+    ready = std::max(ready, there);
+  }
+  if (!is_all_there) {
+    send_missing(op, device, urgency);
+    ready = 0;
+    for (const int32_t t : p.reads(op)) {
+      ready = std::max(ready, arrival_[static_cast<int64_t>(t) * devices + device]);
+    }
   }
   for (const int32_t u : p.controls(op)) {
-    ready = std::max(ready, end_[u] + p.source->latency[device_[u] * n_devices_ + device]);
+    ready = std::max(ready, end_[u] + p.source->latency[static_cast<int64_t>(device_[u]) * devices + device]);
   }
   const int64_t length = p.durations(op)[device];
   Lane& lane = devices_[device];
   int32_t gap = -1;
   const int64_t start = fills_gaps_ ? lane.find(ready, length, gap) : std::max(ready, lane.free);
+  const int64_t end = start + length;
   lane.add(op, start, length, gap, next_op_);
   device_[op] = device;
   start_[op] = start;
-  end_[op] = start + length;
-  time_ = std::max(time_, end_[op]);
+  end_[op] = end;
+  time_ = std::max(time_, end);
   for (const int32_t t : p.writes(op)) {
-    const int64_t row = static_cast<int64_t>(t) * n_devices_;
-    std::fill_n(arrival_.begin() + row, n_devices_, -1);
-    arrival_[row + device] = end_[op];
+    int64_t* there = arrival_.data() + static_cast<int64_t>(t) * devices;
+    for (int32_t d = 0; d < devices; ++d) there[d] = d == device ? end : -1;
     made_on_[t] = device;
   }
 }

@@ -70,8 +70,9 @@ class Timeline {
   explicit Timeline(const CompactDevices& problem, bool fills_gaps = false);
 
   void clear();
-  // When `op` would end on `device`. Several tensors over one link make it an estimate.
-  int64_t end_on(int32_t op, int32_t device) const;
+  // When `op` would end on each device. Several tensors over one link make it an estimate.
+  // Devices that may not run it get any number.
+  void find_ends(int32_t op, std::span<int64_t> ends);
   // Puts `op` there. Of the tensors that must be sent over one link those of higher `urgency`
   // go first (none given: those that are there first).
   void put(int32_t op, int32_t device, std::span<const uint32_t> urgency = {});
@@ -105,7 +106,12 @@ class Timeline {
   DeviceSchedule schedule() const;  // once all ops are put
 
  private:
-  int64_t arrival_by_link(int32_t tensor, int32_t target, int64_t busy_until) const;
+  // Loops over devices are unrolled where there are kDevices of them; 0: any number.
+  template <int kDevices>
+  void find_ends_on(int32_t op, int64_t* ends);
+  template <int kDevices>
+  void put_on(int32_t op, int32_t device, std::span<const uint32_t> urgency);
+  int64_t arrival_by_link(int32_t tensor, int32_t source, int32_t target, int64_t ready) const;
   void send_missing(int32_t op, int32_t device, std::span<const uint32_t> urgency);
   void send(int32_t tensor, int32_t target);
 
@@ -125,6 +131,8 @@ class Timeline {
   std::vector<int32_t> next_send_;
   std::vector<Sent> sent_;
   std::vector<int32_t> missing_;
+  std::vector<int64_t> busy_until_;  // per target: the estimated end of what the op waits for
+  std::vector<int32_t> busy_source_; // per target: over the link from there
 };
 
 }  // namespace regal

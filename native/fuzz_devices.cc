@@ -103,6 +103,7 @@ void judge_devices(Dice& dice) {
   judge_schedule(problem, rows.tick, is_legal, dice);
   judge_wild_schedule(problem, dice);
   judge_heuristics(problem, dice);
+  judge_annealing(problem, dice);
 }
 
 }  // namespace regal::fuzz

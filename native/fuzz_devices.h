@@ -35,5 +35,6 @@ bool slow_devices(const DeviceProblem& problem, const DeviceSchedule& schedule, 
 
 void judge_devices(Dice& dice);
 void judge_heuristics(const DeviceProblem& problem, Dice& dice);
+void judge_annealing(const DeviceProblem& problem, Dice& dice);
 
 }  // namespace regal::fuzz

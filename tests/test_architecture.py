@@ -13,7 +13,7 @@ ORDER = [
     {"cost"},
     {"frontends", "plan"},
     {"baselines", "search"},
-    {"backends", "onnxruntime"},
+    {"backends", "onnxruntime", "tensorflow"},
     {"profiling"},
     {"result"},
     {"schedule_result"},
@@ -69,3 +69,11 @@ def test_no_file_is_longer_than_the_limit() -> None:
     lengths = {str(file): len(file.read_text().splitlines()) for file in files}
     too_long = {file: n for file, n in lengths.items() if n > LONGEST_FILE}
     assert not too_long
+
+
+def test_no_test_loads_tensorflow_into_its_own_process() -> None:
+    # Its libraries do not stand beside those of OR-tools: the process crashes later, elsewhere.
+    tests = SRC.parents[1] / "tests"
+    loads = 'importorskip("' + "tensorflow"
+    wrong = [file.name for file in tests.rglob("test_*.py") if loads in file.read_text()]
+    assert not wrong

@@ -41,16 +41,20 @@ def require_file(path: Path, what: str) -> None:
         raise UsageError(f"{what} '{path}' cannot be read: {error.strerror}") from None
 
 
-def require_writable(out: Path, *, inputs: Iterable[Path], force: bool) -> None:
+def require_writable(
+    out: Path, *, inputs: Iterable[Path], force: bool, makes_folder: bool = False
+) -> None:
     """Raise unless `out` may be written: its folder exists, it is no input, and is new.
 
-    Devices and pipes are refused even with `force`: they would be replaced by a plain file.
+    What lies in a folder that is an input is input, too. Devices and pipes are refused even with
+    `force`: they would be replaced by a plain file. With `makes_folder` the folder may be new.
 
     Raises:
         UsageError: says which rule is broken.
     """
     try:
-        _require_writable(out, inputs, force=force)
+        if not (makes_folder and not out.parent.exists() and out.parent.parent.is_dir()):
+            _require_writable(out, inputs, force=force)
     except OSError as error:
         raise UsageError(f"output '{out}' cannot be written: {error.strerror}") from None
 
@@ -63,10 +67,15 @@ def _require_writable(out: Path, inputs: Iterable[Path], *, force: bool) -> None
     if out.exists() and not out.is_file():
         raise UsageError(f"output '{out}' is a device or pipe, expected a file name")
     for path in inputs:
-        if path.exists() and out.exists() and path.samefile(out):
+        if path.exists() and out.exists() and _is_of(out, path):
             raise UsageError(f"output '{out}' is the input; an input is never overwritten")
     if out.exists() and not force:
         raise UsageError(f"output '{out}' exists; pass --force to replace it")
+
+
+def _is_of(out: Path, path: Path) -> bool:
+    """Return whether `out` is `path`, or lies in that folder."""
+    return path.samefile(out) or (path.is_dir() and path.resolve() in out.resolve().parents)
 
 
 def write_all(
@@ -74,20 +83,23 @@ def write_all(
 ) -> None:
     """Write a model and what lies beside it: name "" is `out`, other names are its neighbors.
 
-    A neighbor may lie in a folder of its own, which is made. One that exists with the same
-    bytes is left alone: a model that is written beside its original shares the external data.
+    Folders are made where they are missing. A neighbor that exists with the same bytes is left
+    alone: a model that is written beside its original shares the external data.
 
     Raises:
-        UsageError: a neighbor exists with other bytes and `force` is off.
+        UsageError: a neighbor exists with other bytes and `force` is off; nothing is written then.
     """
     inputs = tuple(inputs)
+    new: dict[Path, bytes] = {}
     for name, data in files.items():
         path = out.parent / name if name else out
         if name and path.is_file() and path.read_bytes() == data:
             continue
-        if name:
-            _make_folder(path.parent)
+        if name and path.parent.is_dir():
             require_writable(path, inputs=inputs, force=force)
+        new[path] = data
+    for path, data in new.items():
+        _make_folder(path.parent)
         write_atomically(path, data)
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from regal.backends import backend_of
+from regal.cost.types import FORBIDDEN
+from regal.devices.presets import system_file
 from regal.errors import UsageError
 from regal.files import require_writable, write_all
-from regal.frontends import load, require_ending
+from regal.frontends import load, output_file
 from regal.graph.file import model_hash
 from regal.graph.restrict import restricted
 from regal.onnxruntime import optimized_bytes
@@ -29,8 +31,11 @@ from regal.search.planner import Search, plan_model
 from regal.units import require_seed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from regal.backends import Backend
     from regal.backends.types import AppliedModel, Verification
+    from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import LoadedModel
 
@@ -57,8 +62,10 @@ def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResu
     require_seed(options.seed)
     require_objective(options.objective)
     if out is not None:
-        require_ending(out, like=path)
-        require_writable(out, inputs=[path], force=options.force)
+        file = output_file(out, like=path)
+        inputs = input_files(path, options)
+        require_writable(file, inputs=inputs, force=options.force, makes_folder=file != out)
+        out = file
     if options.ort_level != "none":
         return _run_after_runtime(path, out, options)
     model = load(path, options.shapes, options.dims)
@@ -66,6 +73,12 @@ def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResu
     if len(system.devices) > 1:
         return optimize_schedule(path, model, system, out, options)
     return _optimize_memory(path, model, system, out, options)
+
+
+def input_files(path: Path, options: Options) -> list[Path]:
+    """Return the files that are read and must not be written: model, devices, profiles."""
+    devices = system_file(options.devices or "")
+    return [path, *options.profiles, *([] if devices is None else [devices])]
 
 
 def _optimize_memory(
@@ -82,7 +95,7 @@ def _optimize_memory(
         system=system,
         costs=costs,
         objective=options.objective,
-        notes=(ONE_DEVICE_TIME,) if options.objective != "memory" else (),
+        notes=_notes(model, system, costs, options),
         before=before,
         plan=plan,
         seconds=time.perf_counter() - started,
@@ -90,6 +103,25 @@ def _optimize_memory(
         verify_skipped="no output was asked for: pass -o OUT",
     )
     return result if out is None else apply_and_verify(result, out, options)
+
+
+def _notes(
+    model: LoadedModel, system: System, costs: Sequence[GraphCost], options: Options
+) -> tuple[str, ...]:
+    notes = [ONE_DEVICE_TIME] if options.objective != "memory" else []
+    unable = [
+        op
+        for graph, cost in zip(model.entries, costs, strict=True)
+        for op, row in zip(graph.ops, cost.op_ns, strict=True)
+        if row[0] == FORBIDDEN
+    ]
+    if unable:
+        more = f" and {len(unable) - 1} more ops" if len(unable) > 1 else ""
+        notes.append(
+            f"'{system.devices[0].name}' cannot run op '{unable[0].name}' ({unable[0].kind}){more}:"
+            " no running time is predicted"
+        )
+    return tuple(notes)
 
 
 def _run_after_runtime(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:

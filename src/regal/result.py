@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regal.cost.types import FORBIDDEN
 from regal.devices.file import system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
+from regal.plan.residents import residents_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan
 
 SCHEMA = "regal.result/1"
+NS_PER_S = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +78,34 @@ class Result:
         return self.arena_bytes == self.plan.arena_bound
 
     @property
-    def fits(self) -> bool:
+    def overflow_bytes(self) -> int:
+        """Return what exceeds the device's memory: peak, parameters and state of an entry."""
+        return self.overflow_of(self.plan)
+
+    def overflow_of(self, plan: ModelPlan) -> int:
+        """Return what `plan` takes above the device's memory, in the worst entry."""
+        memory = self.system.devices[0].memory_bytes
+        if memory is None:
+            return 0
+        return max(
+            0,
+            *(
+                (entry.peak_bytes if self.system.capacity_counts_live else 0)
+                + sum(resident.bytes for resident in residents_of(graph))
+                - memory
+                for graph, entry in zip(self.model.entries, plan.plans, strict=True)
+            ),
+        )
+
+    @property
+    def fits_capacity(self) -> bool:
         """Return whether the arena stays within the capacity that was asked for."""
         return self.capacity is None or self.arena_bytes <= self.capacity
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the plan stays within the capacity, and in the device's memory."""
+        return self.fits_capacity and self.overflow_bytes == 0
 
     @property
     def is_equal(self) -> bool:
@@ -96,7 +123,7 @@ class Result:
 def result_to_dict(result: Result) -> dict[str, Any]:
     """Return the JSON object of a result."""
     graphs = result.model.entries
-    time_s = None if result.time_ns is None else result.time_ns * 1e-9
+    time_s = None if result.time_ns is None else result.time_ns / NS_PER_S
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "model": str(result.path),
@@ -108,8 +135,8 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "evaluations": result.plan.evaluations,
         "seconds": round(result.seconds, 6),
         "devices": system_to_dict(result.system)["devices"],
-        "before": _figures(result.before, time_s),
-        "after": _figures(result.plan, time_s),
+        "before": _figures(result, result.before, time_s),
+        "after": _figures(result, result.plan, time_s),
         "lower_bound": {
             "peak_bytes": result.peak_bound,
             "arena_bytes": result.plan.arena_bound,
@@ -127,10 +154,12 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "verified": verification_to_dict(result.verification),
         "notes": list(result.notes),
     }
+    if result.capacity is not None or result.system.devices[0].memory_bytes is not None:
+        document["fits"] = result.fits
     if result.capacity is not None:
         document["capacity"] = {
             "bytes": result.capacity,
-            "fits": result.fits,
+            "fits": result.fits_capacity,
             "overflow_bytes": max(0, result.arena_bytes - result.capacity),
         }
     if document["verified"] is None:
@@ -138,11 +167,12 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     return document
 
 
-def _figures(plan: ModelPlan, time_s: float | None) -> dict[str, Any]:
+def _figures(result: Result, plan: ModelPlan, time_s: float | None) -> dict[str, Any]:
     return {
         "peak_bytes": plan.peak_bytes,
         "arena_bytes": plan.arena_bytes,
         "peak_bytes_per_device": [plan.peak_bytes],
+        "overflow_bytes": result.overflow_of(plan),
         "time_s": time_s,
     }
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from regal.devices.file import system_to_dict
 from regal.errors import RegalError
 from regal.plan.schedule_check import require_valid_model_schedule
+from regal.result import NS_PER_S
 from regal.schedule_result import (
-    NS,
     overflow_bytes,
     peak_bound,
     peak_bytes,
@@ -155,7 +155,7 @@ def schedule_comparison_to_dict(
         "seed": options.seed,
         "lower_bound": {
             "peak_bytes": max((row.peak_bound for row in rows), default=0),
-            "time_s": max((row.time_bound_ns for row in rows), default=0) * NS,
+            "time_s": max((row.time_bound_ns for row in rows), default=0) / NS_PER_S,
         },
         "methods": [_row_to_dict(row) for row in rows],
     }
@@ -166,7 +166,7 @@ def _row_to_dict(row: ScheduleRow) -> dict[str, Any]:
         return {"method": row.method, "failure": row.failure}
     return {
         "method": row.method,
-        "time_s": row.time_ns * NS,
+        "time_s": row.time_ns / NS_PER_S,
         "peak_bytes": row.peak_bytes,
         "overflow_bytes": row.overflow_bytes,
         "relative": row.value,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from regal.devices.file import system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
-from regal.result import SCHEMA, verification_to_dict
+from regal.result import NS_PER_S, SCHEMA, verification_to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from regal.cost.types import GraphCost
     from regal.graph.types import LoadedModel
     from regal.plan.schedule import ModelSchedule
-
-NS = 1e-9  # seconds per nanosecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +113,7 @@ def schedule_result_to_dict(result: ScheduleResult) -> dict[str, Any]:
         "lower_bound": {
             "peak_bytes": peak_bound(plan),
             "arena_bytes": peak_bound(plan),
-            "time_s": time_bound_ns(plan) * NS,
+            "time_s": time_bound_ns(plan) / NS_PER_S,
         },
         "optimal": {
             "order": max(peaks) <= max(bounds),
@@ -146,6 +144,6 @@ def figures_to_dict(plan: ModelSchedule) -> dict[str, Any]:
         "arena_bytes_per_device": [max(p.arena_bytes[d] for p in plan.plans) for d in devices],
         "resident_bytes_per_device": [max(f.resident_bytes[d] for f in entries) for d in devices],
         "overflow_bytes": overflow_bytes(plan),
-        "time_s": time_ns(plan) * NS,
+        "time_s": time_ns(plan) / NS_PER_S,
         "transfers": sum(len(entry.schedule.transfers) for entry in plan.plans),
     }

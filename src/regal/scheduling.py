@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from regal.backends import backend_of, schedule_backend_of
 from regal.cost.profile import Profiles, read_profile
 from regal.cost.roofline import graph_cost
-from regal.devices.presets import system_named
+from regal.devices.presets import device_count, system_named
 from regal.devices.types import copies_of, with_memory
 from regal.files import write_all
 from regal.plan.schedule_check import require_valid_model_schedule
@@ -67,11 +67,11 @@ def system_for(model: LoadedModel, devices: str | None) -> System:
         UsageError: `devices` names nothing.
     """
     if model.system is None:
-        return system_named(devices or "1")
+        return system_named("1" if devices is None else devices)
     if devices is None:
         return model.system
-    if devices.isascii() and devices.isdigit() and int(devices) > 0:
-        return copies_of(model.system, int(devices))
+    if devices.isascii() and devices.isdigit():
+        return copies_of(model.system, device_count(devices))
     return system_named(devices)
 
 

@@ -197,6 +197,28 @@ def test_weights_lie_only_in_the_parts_that_read_them(tmp_path: Path) -> None:
     } == {"o.cpu0.0.onnx": ["w0"], "o.cpu1.0.onnx": ["both", "w1"], "o.cpu0.1.onnx": ["both"]}
 
 
+def test_constant_nodes_are_weights_of_every_part_that_reads_them(tmp_path: Path) -> None:
+    value = onnx.numpy_helper.from_array(np.full((4,), 3, np.float32))
+    nodes = [
+        node("Constant", [], ["c"], value=value),
+        node("Add", ["x", "c"], ["a"]),
+        node("Mul", ["a", "c"], ["y"]),
+    ]
+    path = save(model(graph(nodes, [tensor("x", [4])], ["y"])), tmp_path / "m.onnx")
+    loaded = load(path, {}, {})
+    schedule = model_schedule(loaded, [[1, 0, 1]])
+    out = tmp_path / "o.onnx"
+    check = check_of(loaded, schedule, path, out)
+    assert (check.outputs_equal, check.detail, check.placement_honored) == (True, "", True)
+    assert {
+        name: ([n.op_type for n in part.graph.node], [v.name for v in part.graph.input])
+        for name, part in part_models(out).items()
+    } == {
+        "o.cpu0.0.onnx": (["Constant", "Add"], ["x"]),
+        "o.cpu1.0.onnx": (["Constant", "Mul"], ["a"]),
+    }
+
+
 def test_what_a_body_takes_from_outside_is_an_input_of_its_part(tmp_path: Path) -> None:
     then = graph([node("Add", ["far", "w"], ["t"])], [], ["t"])
     other = graph([node("Neg", ["near"], ["e"])], [], ["e"])

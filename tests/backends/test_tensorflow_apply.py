@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,8 @@ from regal.backends.tensorflow.devices import (
 )
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.step import initializers, step_nodes
+from regal.backends.types import Verification
+from regal.cli.main import main
 from regal.errors import BackendError, PlanError, UsageError
 from regal.files import write_all
 from regal.frontends.tensorflow import load
@@ -48,11 +52,14 @@ from tests.tf_graphs import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from regal.backends.tensorflow.judge import Trial
     from regal.backends.types import AppliedModel
     from regal.frontends.tensorflow.schema import Proto
     from regal.graph.types import LoadedModel
 
-pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 
 HALF = [0, 0, 1, 1, 0, 0, 1, 1, 0]  # of branches(4): two branches on each device
 DEPTH_FIRST = [0, 4, 1, 5, 2, 6, 3, 7, 8]
@@ -168,6 +175,42 @@ def test_what_sets_up_a_step_is_not_chained_to_it(tmp_path: Path) -> None:
     assert any(note.startswith("3 ops wait for nothing") for note in applied.notes)
 
 
+def test_state_order_through_an_initializer_holds_across_devices(tmp_path: Path) -> None:
+    """The file order is use, initializer, update; the initializer is not run with the step."""
+    message = graph(
+        [
+            placeholder("x", [4]),
+            constant("zeros", np.zeros(4)),
+            node("VariableV2", "v", dtype=FLOAT, shape=[4]),
+            unary("Identity", "read", "v"),
+            unary("Neg", "use", "read"),
+            node("Assign", "v/Assign", "v", "zeros", T=FLOAT),
+            node("AssignAdd", "up", "v", "x", T=FLOAT),
+        ]
+    )
+    model = loaded(message, tmp_path)
+    placement = [int(op.name == "use") for op in model.graph.ops]
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [placement])))
+    assert "^use" in nodes["up"].input
+    assert not any(text.startswith("^") for text in (*nodes["v"].input, *nodes["v/Assign"].input))
+
+
+def test_a_variable_waits_for_nothing_although_the_file_does_not_initialize_it(
+    tmp_path: Path,
+) -> None:
+    message = graph(
+        [
+            placeholder("x", [4]),
+            unary("Neg", "first", "x"),
+            node("VariableV2", "v", dtype=FLOAT, shape=[4]),
+            node("AssignAdd", "up", "v", "first", T=FLOAT),
+        ]
+    )
+    model = loaded(message, tmp_path)
+    nodes = nodes_in(apply_schedule(model, model_schedule(model, [[0] * len(model.graph.ops)])))
+    assert list(nodes["v"].input) == []
+
+
 def test_a_file_that_only_sets_up_is_a_step() -> None:
     nodes = [
         variable("v", [4]),
@@ -269,6 +312,47 @@ def test_a_saved_model_folder_is_written_whole(tmp_path: Path) -> None:
     again = load(tmp_path / "out", {}, {})
     assert sorted(op.name for op in again.graph.ops) == sorted(op.name for op in model.graph.ops)
     assert (tmp_path / "out" / "variables" / "variables.index").read_bytes() == b"index"
+
+
+def test_one_command_makes_a_folder_of_a_folder_and_leaves_the_original(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = saved_model(tmp_path / "in"), tmp_path / "out"
+    few = ["--devices", "2", "--evaluations", "20", "--no-verify"]
+    assert main(["optimize", str(folder), "-o", str(out), *few]) == 0
+    assert capsys.readouterr().out.count(f"written       {out / 'saved_model.pb'}") == 1
+    assert sorted(str(path.relative_to(out)) for path in out.rglob("*.*")) == [
+        "saved_model.pb",
+        "variables/variables.index",
+    ]
+    assert main(["optimize", str(folder), "-o", str(folder), "--force", *few]) == 2
+    assert "an input is never overwritten" in capsys.readouterr().err
+
+
+def test_equal_plans_give_equal_files(tmp_path: Path) -> None:
+    model = loaded(branches(), tmp_path)
+    data = apply_schedule(model, model_schedule(model, [HALF], [DEPTH_FIRST])).files[""]
+    assert data == parse("GraphDef", data).SerializeToString(deterministic=True)
+
+
+def test_no_order_is_asked_of_a_file_for_several_devices_that_runs_on_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded(branches(), tmp_path)
+    asked: list[list[Trial]] = []
+
+    def judge(trials: list[Trial], *_: object, **__: object) -> Verification:
+        asked.append(trials)
+        return Verification(checks=())
+
+    # By name: the package has a function of this name, too.
+    monkeypatch.setattr(import_module("regal.backends.tensorflow.verify"), "judged", judge)
+    for placement, units in ((HALF, 0), ([0] * 9, 1)):
+        applied = apply_schedule(model, model_schedule(model, [placement]))
+        out = tmp_path / "o.pb"
+        write_all(applied.files, out, inputs=[], force=True)
+        verify(tmp_path / "m.pb", out, seed=0)
+        assert len(asked.pop()[0].units) == units
 
 
 def test_one_command_plans_writes_and_verifies_a_graph_on_one_device(tmp_path: Path) -> None:

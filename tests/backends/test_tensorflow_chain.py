@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.bodies import Library, Planned, bodies_of, trace_name
 from regal.backends.tensorflow.chain import Unit, chain_of
+from regal.backends.tensorflow.flatten import flatten
 from regal.backends.tensorflow.nodes import Nodes, edge_of
 from regal.frontends.tensorflow.schema import new
 
@@ -142,6 +143,11 @@ def test_behind_a_branch_a_gate_opens_whichever_way_is_taken() -> None:
     assert ("switch", "other") in chain.edges
 
 
+def test_a_file_that_has_an_order_already_gets_other_names() -> None:
+    chain = chained(f"{BRANCHES}regal_order/gate_2 NoOp", "switch", "no", "other")
+    assert {helper.name.split("/")[0] for helper in chain.helpers} == {"regal_order_"}
+
+
 def test_a_nested_branch_opens_gate_by_gate() -> None:
     text = """
 p Placeholder
@@ -208,3 +214,76 @@ def test_an_op_between_the_ops_of_a_function_is_loose() -> None:
     chain = chain_of(main.nodes, facts_of(main.nodes), main.units)
     assert len(chain.loose) == 1
     assert not chain.edges
+
+
+def nested() -> Proto:
+    """Return a main graph that calls F, which calls G in between its own nodes."""
+    made = new("GraphDef")
+    made.node.extend(nodes_of("x Placeholder\ncall F x"))
+    outer = made.library.function.add()
+    outer.signature.name = "F"
+    outer.signature.input_arg.add(name="t")
+    outer.signature.output_arg.add(name="r")
+    outer.node_def.extend(nodes_of("a Neg t\ng PartitionedCall a:y:0 ^a\nb Neg g:output:1 ^g"))
+    outer.node_def[1].attr["f"].func.name = "G"
+    outer.ret["r"] = "g:output:0"
+    inner = made.library.function.add()
+    inner.signature.name = "G"
+    inner.signature.input_arg.add(name="s")
+    inner.signature.output_arg.add(name="p")
+    inner.signature.output_arg.add(name="q")
+    inner.node_def.extend(nodes_of("a Abs s\nd Square a:y:0 ^s"))
+    inner.node_def[1].attr["_class"].list.s.append(b"loc:@a")
+    inner.ret["p"] = "d:y:0"
+    inner.ret["q"] = "a:y:0"
+    return made
+
+
+def test_a_function_that_is_called_by_a_function_becomes_part_of_it() -> None:
+    made = nested()
+    assert flatten(made, ["F", "G"]) == {("G", "a"): ("F", "g/a"), ("G", "d"): ("F", "g/d")}
+    function = made.library.function[0]
+    assert {node.name: list(node.input) for node in function.node_def} == {
+        "a": ["t"],
+        "g/a": ["a:y:0", "^a"],  # it begins when the call may
+        "g/d": ["g/a:y:0", "^a"],
+        "b": ["g/a:y:0", "^g/d"],  # the call is done when its last node is
+    }
+    assert list(function.node_def[2].attr["_class"].list.s) == [b"loc:@g/a"]
+    assert dict(function.ret) == {"r": "g/d:y:0"}
+    assert list(made.node[1].input) == ["x"]
+
+
+def test_one_function_after_the_other_becomes_part_of_it() -> None:
+    made = nested()
+    outer, inner = made.library.function
+    again = outer.node_def.add()
+    again.CopyFrom(outer.node_def[1])
+    again.name, again.input[:] = "h", ["g:output:0"]
+    again.attr["f"].func.name = "H"
+    third = made.library.function.add()
+    third.CopyFrom(inner)
+    third.signature.name = "H"
+    outer.ret["r"] = "h:output:0"
+    flatten(made, ["F", "G", "H"])
+    reads = {node.name: node.input[0] for node in outer.node_def}
+    assert reads["h/a"] == "g/d:y:0"
+    assert dict(outer.ret) == {"r": "h/d:y:0"}
+
+
+def test_a_function_that_is_not_planned_node_by_node_stays_a_call() -> None:
+    made = nested()
+    assert flatten(made, ["F"]) == {}
+    assert [node.name for node in made.library.function[0].node_def] == ["a", "g", "b"]
+
+
+def test_what_must_have_run_in_the_inner_function_must_have_run_in_the_outer_one() -> None:
+    made = nested()
+    outer, inner = made.library.function
+    outer.control_ret["g_done"] = "g"
+    outer.signature.control_output.append("g_done")
+    inner.control_ret["d_done"] = "d"
+    inner.signature.control_output.append("d_done")
+    flatten(made, ["F", "G"])
+    assert dict(outer.control_ret) == {"g_done/d_done": "g/d"}
+    assert list(outer.signature.control_output) == ["g_done/d_done"]

@@ -6,6 +6,8 @@ All of them run in one child process: importing TensorFlow takes seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,8 +52,11 @@ if TYPE_CHECKING:
     from regal.backends.tensorflow.prepare import Runnable
     from regal.backends.types import RuntimeCheck
     from regal.frontends.tensorflow.schema import Proto
+    from regal.graph.types import LoadedModel
 
-pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+pytestmark = pytest.mark.skipif(
+    find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
 
 WIDE = 8 * 256 * 256 * 4  # bytes
 ROW = 256 * 4
@@ -172,6 +177,24 @@ def call() -> Proto:
     return made
 
 
+def nested_call() -> Proto:
+    """Return a call of a function of which a part is another function."""
+    made = call()
+    outer = made.library.function[0]
+    inner = made.library.function.add()
+    inner.signature.name = "G"
+    inner.signature.input_arg.add(name="t", type=1)
+    inner.signature.output_arg.add(name="r", type=1)
+    inner.node_def.extend([unary("Square", "p", "t"), unary("Exp", "q", "p:y:0")])
+    inner.ret["r"] = "q:y:0"
+    again = outer.node_def.add()
+    again.CopyFrom(made.node[2])
+    again.name, again.input[0] = "g", "u:y:0"
+    again.attr["f"].func.name = "G"
+    outer.node_def[2].input[0] = "g:output:0"
+    return made
+
+
 def chance() -> Proto:
     """Return a graph whose numbers are drawn anew in each run."""
     return graph(
@@ -218,6 +241,10 @@ STORIES = {
     "condition": Story(condition(), "s@0 no@0 other@0 yes@1 last@1 m@0 y@1", workers=True),
     "loop": Story(loop(), LOOP),
     "call": Story(call(), "a@0 call/v@0 b@1 call/u@1 call/w@0 y@1"),
+    "nested call": Story(
+        nested_call(),
+        "a@0 b@1 call/u@0 call/g/p@1 call/v@0 call/g/q@0 call/w@1 y@0",
+    ),
     "chance": Story(chance(), "r@1 y@0"),
     "wrong constant": Story(loop(), LOOP, other_constant),
     "wrong state order": Story(state(), "old@1 up@1 new@1 y@0", other_state_order),
@@ -226,9 +253,14 @@ STORIES = {
 }
 
 
+@cache
+def loaded(data: bytes, folder: Path) -> LoadedModel:
+    """Return the model in the bytes of a graph; several stories tell of one graph."""
+    return load(save(parse("GraphDef", data), folder / "m.pb"), {}, {})
+
+
 def trial(name: str, story: Story, folder: Path) -> Trial:
-    original = save(story.graph, folder / "m.pb")
-    model = load(original, {}, {})
+    model = loaded(story.graph.SerializeToString(deterministic=True), folder)
     rows = [step.split("@") for step in story.plan.split()]
     index = {
         names[0] if len(names) == 1 else "loop": i
@@ -261,7 +293,8 @@ def unknown(what: Runnable) -> Runnable:
 @pytest.fixture(scope="module")
 def checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[RuntimeCheck]]:
     """Return story -> what TensorFlow says: on logical devices, then on workers."""
-    trials = [trial(name, s, tmp_path_factory.mktemp("tf")) for name, s in STORIES.items()]
+    folder = tmp_path_factory.mktemp("tf")
+    trials = [trial(name, s, folder) for name, s in STORIES.items()]
     trials.append(replace(trials[0], name="unknown", before=unknown(trials[0].before)))
     verdict = judged(trials, 2, seed=0, invocations=20, timeout_s=300)
     # What the original cannot do is a reason to skip it, not a fault of the new graph.

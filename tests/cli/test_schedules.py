@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,34 @@ def test_a_plan_file_is_checked_and_applied(
     assert out.exists()
 
 
+def test_a_judged_plan_is_told_in_lines_with_units(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = model.with_name("plan.json")
+    found = json_of(capsys, "optimize", model, "--devices", "2", "--plan", plan, *FEW)
+    lines = run(capsys, "check", model, plan)[1].splitlines()
+    peaks = ", ".join(f"{peak:,} B" for peak in found["after"]["peak_bytes_per_device"])
+    assert f"peak per device {peaks}" in lines
+    assert any(re.fullmatch(r"running time  [\d.]+ [num]?s \(predicted\)", line) for line in lines)
+
+
+def test_times_are_whole_nanoseconds(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = model.with_name("plan.json")
+    found = json_of(capsys, "optimize", model, "--devices", "2", "--plan", plan, *FEW)
+    assert found["after"]["time_s"] == json.loads(plan.read_text())["time_ns"] / 10**9
+
+
+def test_of_many_devices_those_that_run_nothing_are_one_line(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, "optimize", model, "--devices", "cpu:256", "--evaluations", "1")
+    lines = out.splitlines()
+    assert "devices       cpu:256: cpu0 ... cpu255 (256)" in lines
+    busy = sum(line.startswith("  cpu") for line in lines)
+    assert f"  {256 - busy} more devices run nothing" in lines
+    assert 0 < busy <= 16
+
+
 def test_equal_seeds_and_evaluations_give_equal_plans(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,6 +146,7 @@ def test_methods_are_compared_side_by_side(model: Path, capsys: pytest.CaptureFi
     [
         (["--devices", "x"], "unknown devices 'x'; give a number, a .toml file, or one of"),
         (["--devices", "0"], "devices '0': give a number from 1 to 256"),
+        (["--devices", ""], "unknown devices ''; give a number"),
         (["--devices", "none.toml"], "devices file 'none.toml'"),
         (["--devices", "2", "--method", "x"], "unknown method 'x' for several devices; known"),
         (["--weights", "time=x"], "argument --weights: 'time=x': 'x' is not a number"),

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from regal.errors import PlanError, RegalError
 from regal.graph.builder import GraphBuilder
 from regal.graph.file import model_hash
 from regal.graph.types import Graph, LoadedModel
-from regal.plan.file import plan_to_json
+from regal.plan.file import plan_from_json, plan_to_json
 from regal.plan.schedule import ModelSchedule
 from regal.plan.schedule_check import require_valid_model_schedule
+from regal.plan.schedule_costs import require_possible_costs
 from regal.plan.schedule_file import is_schedule_file, schedule_from_json, schedule_to_json
 from regal.plan.types import ModelPlan
 from regal.search.devices.planner import before_schedule
@@ -23,7 +25,7 @@ from regal.search.packing import before_plan
 from tests.graphs import random_graph
 from tests.hostile_json import spoiled
 from tests.search.test_device_packing import random_plan
-from tests.systems import cost_of, random_cost, random_system, system_of
+from tests.systems import cost_of, device, random_cost, random_system, system_of
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "plan.schema.json"
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
@@ -139,7 +141,17 @@ def test_what_is_wrong_with_a_file_is_named() -> None:
         ),
         (["costs", "a", "ns"], [2, 3], "plan of 'example' states time_ns = 6, it is 5"),
         (["costs", "a", "ns"], [-1, 3], "op 'a' is placed on 'd0', which cannot run it"),
+        (
+            ["costs", "a", "source"],
+            "guess",
+            "plan holds 'guess', expected one of bytes, roofline, profile, file",
+        ),
         (["seed"], True, "plan holds True, expected an integer below 2^62"),
+        (["evaluations"], -1, "plan holds -1, expected 0 or more"),
+        (["lower_bound", "peak_bytes"], -1, "plan holds -1, expected 0 or more"),
+        (["objective"], "speed", "plan holds 'speed', expected one of time, memory, balanced"),
+        (["peak_bytes"], 8.0, "plan holds 8.0, expected an integer below 2^62"),
+        (["layouts"], None, "plan has layouts None; expected none"),
         (["copies"], [{}], "'p.json' is not a whole plan: 'storage' is missing"),
         (["offsets", "01"], {}, "plan places storage '01', expected a number"),
     ]
@@ -153,6 +165,56 @@ def test_what_is_wrong_with_a_file_is_named() -> None:
     model, document = example()
     del document["system"]["links"][0]
     assert message_of(model, document) == "system '2 devices' has no link from 'd0' to 'd1'"
+
+
+def test_a_plan_without_a_system_is_on_one_device_in_all_its_parts() -> None:
+    model, _ = example()
+    one = ModelPlan(
+        graph_hash=model_hash(model),
+        method="before",
+        seed=0,
+        evaluations=0,
+        plans=(before_plan(model.graph),),
+    )
+    text = plan_to_json(model, one)
+    assert plan_from_json(text.encode(), model) == one
+    changes: list[tuple[list[str], Any, str]] = [
+        (["devices"], ["cpu0", "cpu1"], "'p.json' has no system, but lists devices"),
+        (["placement", "b"], "cpu1", "plan of 'example' does not place each op on 'cpu0'"),
+        (["placement"], {"a": "cpu0"}, "plan of 'example' does not place each op on 'cpu0'"),
+        (["transfers"], [{"tensor": 1}], "plan has transfers [{'tensor': 1}]; expected none"),
+        (["offsets", "0", "device"], "gpu0", "plan names device 'gpu0'; it has 'cpu0' alone"),
+        (["lower_bound", "arena_bytes"], -4, "plan holds -4, expected 0 or more"),
+    ]
+    for path, value, message in changes:
+        document = json.loads(text)
+        node = document
+        for key in path[:-1]:
+            node = node[key]
+        node[path[-1]] = value
+        with pytest.raises(PlanError) as error:
+            plan_from_json(json.dumps(document).encode(), model, "p.json")
+        assert str(error.value).startswith(message)
+
+
+def test_a_plan_states_the_times_of_the_file_and_none_where_an_op_cannot_run() -> None:
+    """Measured times and those of another cost model may be any."""
+    graph = example()[0].graph
+    ops = (replace(graph.ops[0], times_ns={"cpu": 7, "": 5}), graph.ops[1])
+    model = model_of(replace(graph, ops=ops))
+    cpu, npu = device("c"), replace(device("n", "npu"), flops_per_s={"int8": 1e9})
+    system = replace(system_of(2), devices=(cpu, npu))
+
+    def judge(a: tuple[int, int], b: tuple[int, int]) -> None:
+        cost = GraphCost(op_ns=(a, b), sources=("file", "roofline"))
+        require_possible_costs(model, system, [cost])
+
+    judge((7, 5), (9, -1))
+    judge((7, 5), (900, -1))
+    with pytest.raises(PlanError, match=r"plan gives op 'a' 6 ns on 'c'; the model's file says 7"):
+        judge((6, 5), (9, -1))
+    with pytest.raises(PlanError, match=r"gives op 'b' 9 ns on 'n', which cannot run it"):
+        judge((7, 5), (9, 9))
 
 
 def test_a_plan_of_another_model_is_refused() -> None:

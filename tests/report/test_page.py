@@ -223,7 +223,8 @@ def test_a_proven_optimum_and_a_capacity_are_badges() -> None:
     story = step_story()
     optimal = {"order": True, "arena": False, "time": None}
     capacity = {"bytes": 10, "fits": False, "overflow_bytes": 2048}
-    texts = [t for _, t in Markup(page_of(story, optimal=optimal, capacity=capacity)).texts]
+    page = page_of(story, optimal=optimal, fits=False, capacity=capacity)
+    texts = [t for _, t in Markup(page).texts]
     assert "peak memory proven optimal" in texts
     assert "packing proven optimal" not in texts
     assert "2.00 KiB too much" in texts

@@ -16,7 +16,7 @@ from regal.cli.schedule_output import schedule_comparison_text, schedule_result_
 from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
-from regal.frontends import load, require_ending
+from regal.frontends import holds_saved_model, load, output_file, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
 from regal.inspection import inspect_graph, inspection_to_dict
@@ -25,6 +25,7 @@ from regal.plan.check import require_valid_model_plan
 from regal.plan.file import plan_from_json, plan_to_json
 from regal.plan.schedule import ModelSchedule
 from regal.plan.schedule_check import require_valid_model_schedule
+from regal.plan.schedule_costs import require_possible_costs
 from regal.plan.schedule_file import is_schedule_file, schedule_from_json, schedule_to_json
 from regal.plan.types import ModelPlan
 from regal.report.of_result import stories_of
@@ -67,7 +68,8 @@ def optimize(arguments: argparse.Namespace) -> int:
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
         )
     for path in extra:
-        require_writable(path, inputs=[arguments.model], force=arguments.force)
+        inputs = pipeline.input_files(arguments.model, options)
+        require_writable(path, inputs=inputs, force=arguments.force)
     with output.progress("optimizing"):
         result = pipeline.run(arguments.model, arguments.out, options)
     document = document_of(result)
@@ -132,22 +134,22 @@ def convert(arguments: argparse.Namespace) -> int:
 def apply(arguments: argparse.Namespace) -> int:
     """Run `regal apply`."""
     inputs = [arguments.model, arguments.plan]
-    require_ending(arguments.out, like=arguments.model)
-    require_writable(arguments.out, inputs=inputs, force=arguments.force)
+    out = output_file(arguments.out, like=arguments.model)
+    require_writable(out, inputs=inputs, force=arguments.force, makes_folder=out != arguments.out)
     model = _load(arguments)
     plan = _load_plan(arguments.plan, model)
     backend = backend_of(model.framework)
     if isinstance(plan, ModelSchedule):
         scheduler = schedule_backend_of(model.framework)
-        applied = scheduler.apply_schedule(model, plan, name=arguments.out.name)
+        applied = scheduler.apply_schedule(model, plan, name=out.name)
     else:
         applied = backend.apply(model, plan)
-    files = pipeline.files_of(backend, applied, arguments.out)
-    write_all(files, arguments.out, inputs=inputs, force=arguments.force)
+    files = pipeline.files_of(backend, applied, out)
+    write_all(files, out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),
         "plan": str(arguments.plan),
-        "output": str(arguments.out),
+        "output": str(out),
         "checked": True,
         "notes": list(applied.notes),
     }
@@ -159,7 +161,8 @@ def verify(arguments: argparse.Namespace) -> int:
     """Run `regal verify`."""
     require_ending(arguments.optimized, like=arguments.model)
     model = _load(arguments)
-    require_file(arguments.optimized, "model file")
+    if not holds_saved_model(arguments.optimized):
+        require_file(arguments.optimized, "model file")
     with output.progress("verifying"):
         verification = backend_of(model.framework).verify(
             arguments.model,
@@ -242,6 +245,7 @@ def _load_plan(path: Path, model: LoadedModel) -> ModelPlan | ModelSchedule:
     data = read_file(path, "plan file")
     if is_schedule_file(data):
         schedule, costs = schedule_from_json(data, model, path.name)
+        require_possible_costs(model, schedule.system, costs)
         return require_valid_model_schedule(model, costs, schedule)
     return require_valid_model_plan(model, plan_from_json(data, model, path.name))
 

@@ -61,6 +61,12 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
         if over > 0 and result.peak_bound > result.capacity:
             says += f"; impossible by order and packing (at least {result.peak_bound:,} B)"
         lines.append(f"capacity      {result.capacity:,} B: {says}")
+    if result.overflow_bytes:
+        device = result.system.devices[0]
+        lines.append(
+            f"memory        does not fit: {result.overflow_bytes:,} B above the"
+            f" {device.memory_bytes:,} B of '{device.name}', parameters and state included"
+        )
     lines += [f"note          {note}" for note in result.notes]
     if result.out is not None:
         lines.append(f"written       {result.out}")
@@ -165,19 +171,27 @@ def allocation_text(run: AllocateRun, out: Path | None = None) -> str:
 
 
 def facts_text(facts: dict[str, Any]) -> str:
-    """Return one line per fact, and one per item of a list; sizes in bytes."""
+    """Return one line per fact, and one per text of a list; sizes in bytes, times with units."""
     lines = []
     for key, value in facts.items():
-        label = key.removesuffix("_bytes")
-        if isinstance(value, list):
-            lines += [f"{key.removesuffix('s'):<14}{item}" for item in value]
+        label = _spoken(key)
+        if isinstance(value, list) and not all(isinstance(item, int) for item in value):
+            lines += [f"{key.removesuffix('s'):<13} {item}" for item in value]
+        elif isinstance(value, list):
+            lines.append(f"{label:<13} {', '.join(_number(key, item) for item in value)}")
         elif isinstance(value, bool):
-            lines.append(f"{label:<14}{'yes' if value else 'no'}")
+            lines.append(f"{label:<13} {'yes' if value else 'no'}")
         elif isinstance(value, int):
-            lines.append(f"{label:<14}{value:,}{' B' if label != key else ''}")
+            lines.append(f"{label:<13} {_number(key, value)}")
+        elif key == "time_s":
+            lines.append(f"{'running time':<13} {time_text(round(value * 1e9))} (predicted)")
         else:
-            lines.append(f"{label:<14}{value}")
+            lines.append(f"{label:<13} {value}")
     return "\n".join(lines)
+
+
+def _number(key: str, value: int) -> str:
+    return f"{value:,} B" if "_bytes" in key else f"{value:,}"
 
 
 def time_text(ns: int) -> str:
@@ -201,7 +215,7 @@ def _type(tensor: LiveTensor) -> str:
 
 
 def _spoken(name: str) -> str:
-    return name.removesuffix("_bytes").replace("_", " ")
+    return name.replace("_bytes", "").replace("_", " ")
 
 
 def _honored(check: RuntimeCheck) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from regal.cli.output import changed_bytes, time_text, verification_text
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from regal.devices.types import System
     from regal.schedule_comparison import ScheduleRow
     from regal.schedule_result import ScheduleResult
+
+MOST_NAMES = 16  # of devices on one line
 
 
 def schedule_result_text(result: ScheduleResult, also_written: Sequence[Path] = ()) -> str:
@@ -28,7 +32,7 @@ def schedule_result_text(result: ScheduleResult, also_written: Sequence[Path] = 
     lines = [
         f"model         {result.path} ({result.model.framework},"
         f" {len(result.model.graph.ops)} ops)",
-        f"devices       {plan.system.name}: {', '.join(d.name for d in plan.system.devices)}",
+        f"devices       {plan.system.name}: {_names(plan.system)}",
         f"objective     {plan.objective}",
         f"running time  {_changed_time(time_ns(before), time_ns(plan))} (predicted);"
         f" {_bound(time_ns(plan) <= time_bound_ns(plan), time_text(time_bound_ns(plan)))}",
@@ -78,11 +82,14 @@ def schedule_comparison_text(rows: Sequence[ScheduleRow]) -> str:
 
 
 def _device_lines(result: ScheduleResult) -> list[str]:
-    """Return one line per device about the main entry."""
+    """Return one line per device about the main entry; one for all of many that run nothing."""
     entry = result.plan.plans[0]
     lines = []
-    for d, device in enumerate(result.plan.system.devices):
-        ops = entry.schedule.placement.count(d)
+    counts = Counter(entry.schedule.placement)
+    devices = result.plan.system.devices
+    shown = range(len(devices)) if len(devices) <= MOST_NAMES else sorted(counts)
+    for d in shown:
+        device, ops = devices[d], counts[d]
         busy = sum(
             end - start
             for start, end, place in zip(
@@ -100,7 +107,15 @@ def _device_lines(result: ScheduleResult) -> list[str]:
             f" {entry.figures.peak_bytes[d]:,} B + {entry.figures.resident_bytes[d]:,} B"
             f" parameters and state{limit}"
         )
-    return lines
+    idle = len(devices) - len(shown)
+    return [*lines, *([f"  {idle} more devices run nothing"] if idle else [])]
+
+
+def _names(system: System) -> str:
+    names = [device.name for device in system.devices]
+    if len(names) > MOST_NAMES:
+        return f"{names[0]} ... {names[-1]} ({len(names)})"
+    return ", ".join(names)
 
 
 def _changed_time(before: int, after: int) -> str:

@@ -28,17 +28,36 @@ def system_named(text: str) -> System:
         UsageError: there is no such preset (the message lists them), or the file is wrong.
     """
     if text.isascii() and text.isdigit():
-        copies = _count(text, text)
+        copies = device_count(text)
         return read_system(_preset(ONE)) if copies == 1 else read_system(_preset(MANY), copies)
     name, colon, count = text.rpartition(":")
     if not colon or text.lower().endswith(SUFFIX):
         return read_system(_path(text, text))
-    return read_system(_path(name, text), _count(count, text))
+    return read_system(_path(name, text), device_count(count, text))
+
+
+def system_file(text: str) -> Path | None:
+    """Return the file of the user that `text` names, if it names one."""
+    name, _, _ = text.rpartition(":")
+    path = next((part for part in (text, name) if part.lower().endswith(SUFFIX)), None)
+    return None if path is None else Path(path)
 
 
 def preset_names() -> tuple[str, ...]:
     """Return the names of all presets, sorted."""
     return tuple(sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}")))
+
+
+def device_count(text: str, whole: str = "") -> int:
+    """Return the number of devices in `text`; messages speak of `whole`, what it is a part of.
+
+    Raises:
+        UsageError: not a whole number from 1 to MOST_DEVICES.
+    """
+    is_number = text.isascii() and text.isdigit() and len(text) < 10
+    if not is_number or not 1 <= int(text) <= MOST_DEVICES:
+        raise UsageError(f"devices '{whole or text}': give a number from 1 to {MOST_DEVICES}")
+    return int(text)
 
 
 def _path(name: str, text: str) -> Path:
@@ -55,10 +74,3 @@ def _path(name: str, text: str) -> Path:
 
 def _preset(name: str) -> Path:
     return FOLDER / f"{name}{SUFFIX}"
-
-
-def _count(text: str, whole: str) -> int:
-    is_number = text.isascii() and text.isdigit() and len(text) < 10
-    if not is_number or not 1 <= int(text) <= MOST_DEVICES:
-        raise UsageError(f"devices '{whole}': give a number from 1 to {MOST_DEVICES}")
-    return int(text)

@@ -118,8 +118,8 @@ def copies_of(system: System, count: int) -> System:
 
 def with_memory(system: System, memory_bytes: int) -> System:
     """Return `system` with so much memory on every device, at most."""
-    devices = (
-        replace(device, memory_bytes=min(memory_bytes, device.memory_bytes or memory_bytes))
-        for device in system.devices
-    )
+    devices = []
+    for device in system.devices:
+        own = memory_bytes if device.memory_bytes is None else device.memory_bytes
+        devices.append(replace(device, memory_bytes=min(memory_bytes, own)))
     return replace(system, devices=tuple(devices))

@@ -46,6 +46,17 @@ SUFFIXES = {
 }
 
 
+def output_file(out: Path, like: Path) -> Path:
+    """Return the file that is written for a model like `like`: in a folder if that is one.
+
+    Raises:
+        UsageError: `out` has the ending of another kind of file.
+    """
+    require_ending(out, like)
+    is_folder = holds_saved_model(like) and not _kinds(out)
+    return out / "saved_model.pb" if is_folder else out
+
+
 def require_ending(path: Path, like: Path) -> None:
     """Raise unless `path` may be the name of a file of the same kind as `like`.
 

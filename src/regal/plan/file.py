@@ -63,14 +63,19 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
         raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
     entries = [document, *others]
     try:
+        if document["devices"] != [DEVICE]:
+            raise PlanError(
+                f"'{name}' has no system, but lists devices {repr_of(document['devices'])}; a plan"
+                f" without one has ['{DEVICE}']"
+            )
         plans = tuple(
             _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
         )
         return ModelPlan(
             graph_hash=expected,
             method=text(document["method"]),
-            seed=whole(document["seed"]),
-            evaluations=whole(document["evaluations"]),
+            seed=natural(document["seed"]),
+            evaluations=natural(document["evaluations"]),
             plans=plans,
         )
     except KeyError as error:
@@ -119,6 +124,9 @@ def _allocation_to_dict(allocation: Allocation) -> dict[str, Any]:
 
 def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
     number = {op.name: i for i, op in enumerate(graph.ops)}
+    if fields["placement"] != dict.fromkeys(number, DEVICE):
+        raise PlanError(f"plan of '{graph.name}' does not place each op on '{DEVICE}'")
+    require_empty(fields, "transfers", "fusion_groups", "layouts")
     return Plan(
         order=tuple(op_number(name, number) for name in fields["order"][DEVICE]),
         in_place=tuple((whole(a), whole(b)) for a, b in fields["in_place"]),
@@ -126,8 +134,8 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
         offsets={storage_number(s): _allocation(a) for s, a in fields["offsets"].items()},
         peak_bytes=whole(fields["peak_bytes"]),
         arena_bytes=whole(fields["arena_bytes"]),
-        peak_bound=whole(fields["lower_bound"]["peak_bytes"]),
-        arena_bound=whole(fields["lower_bound"]["arena_bytes"]),
+        peak_bound=natural(fields["lower_bound"]["peak_bytes"]),
+        arena_bound=natural(fields["lower_bound"]["arena_bytes"]),
         workspaces={
             op_number(name, number): _allocation(a) for name, a in fields["workspaces"].items()
         },
@@ -153,12 +161,15 @@ def op_number(name: str, number: Mapping[str, int]) -> int:
 
 
 def _allocation(fields: Mapping[str, Any]) -> Allocation:
-    return Allocation(
+    allocation = Allocation(
         offset=whole(fields["offset"]),
         bytes=whole(fields["bytes"]),
         first_step=whole(fields["first_step"]),
         last_step=whole(fields["last_step"]),
     )
+    if fields["device"] != DEVICE:
+        raise PlanError(f"plan names device {repr_of(fields['device'])}; it has '{DEVICE}' alone")
+    return allocation
 
 
 def storage_number(key: str) -> int:
@@ -173,6 +184,21 @@ def whole(value: object) -> int:
     if type(value) is not int or abs(value) >= 1 << 62:
         raise PlanError(f"plan holds {repr_of(value)}, expected an integer below 2^62")
     return value
+
+
+def natural(value: object) -> int:
+    """Return `value` if it is a whole number of 0 or more that the kernel can take."""
+    number = whole(value)
+    if number < 0:
+        raise PlanError(f"plan holds {number}, expected 0 or more")
+    return number
+
+
+def require_empty(fields: Mapping[str, Any], *keys: str) -> None:
+    """Raise unless the lists or objects under these keys are empty."""
+    for key in keys:
+        if fields[key] not in ([], {}):
+            raise PlanError(f"plan has {key} {repr_of(fields[key])}; expected none")
 
 
 def text(value: object) -> str:

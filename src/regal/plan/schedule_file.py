@@ -6,6 +6,7 @@ import json
 from reprlib import repr as repr_of
 from typing import TYPE_CHECKING, Any
 
+from regal.cost.roofline import SOURCES
 from regal.cost.types import FORBIDDEN, GraphCost
 from regal.devices.file import system_from_dict, system_to_dict
 from regal.errors import PlanError, UsageError
@@ -13,8 +14,10 @@ from regal.graph.file import model_hash
 from regal.plan.file import (
     SCHEMA,
     bodies_of,
+    natural,
     op_number,
     plan_to_dict,
+    require_empty,
     storage_number,
     text,
     whole,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph, LoadedModel
 
 NS_PER_S = 10**9
+OBJECTIVES = ("time", "memory", "balanced", "")  # "": nothing was searched
 
 
 def is_schedule_file(data: bytes) -> bool:
@@ -103,10 +107,10 @@ def schedule_from_json(
         schedule = ModelSchedule(
             graph_hash=expected,
             system=system,
-            objective=text(document["objective"]),
+            objective=_one_of(OBJECTIVES, document["objective"]),
             method=text(document["method"]),
-            seed=whole(document["seed"]),
-            evaluations=whole(document["evaluations"]),
+            seed=natural(document["seed"]),
+            evaluations=natural(document["evaluations"]),
             plans=tuple(reader.plan() for reader in readers),
         )
         return schedule, tuple(reader.cost() for reader in readers)
@@ -256,8 +260,8 @@ class _Reader:
             ),
             copies=tuple(sorted(copies, key=lambda c: (c.allocation.device, c.storage))),
             arena_bytes=self._per_device("arena_bytes_per_device"),
-            time_bound_ns=whole(fields["lower_bound"]["time_ns"]),
-            peak_bound=whole(fields["lower_bound"]["peak_bytes"]),
+            time_bound_ns=natural(fields["lower_bound"]["time_ns"]),
+            peak_bound=natural(fields["lower_bound"]["peak_bytes"]),
             workspaces={
                 op_number(name, self._op_number): self._allocation(block)
                 for name, block in fields["workspaces"].items()
@@ -269,7 +273,7 @@ class _Reader:
                 for name, bodies in fields["bodies"].items()
             },
         )
-        self._require_empty("fusion_groups", "layouts", "sub_buffers")
+        require_empty(fields, "fusion_groups", "layouts", "sub_buffers")
         self._require_consistent(plan)
         return plan
 
@@ -284,7 +288,7 @@ class _Reader:
                     f" {len(self._devices)} of at least 1 ns, or {FORBIDDEN} where it cannot run"
                 )
             rows.append(row)
-            sources.append(text(cost["source"]))
+            sources.append(_one_of(SOURCES, cost["source"]))
         return GraphCost(op_ns=tuple(rows), sources=tuple(sources))
 
     def _order(self, placement: tuple[int, ...], starts: tuple[int, ...]) -> tuple[int, ...]:
@@ -339,22 +343,25 @@ class _Reader:
             device=self._device(fields["device"]),
         )
 
-    def _require_empty(self, *keys: str) -> None:
-        for key in keys:
-            if self._fields[key]:
-                raise PlanError(f"plan has {key} {repr_of(self._fields[key])}; expected none")
-
     def _require_consistent(self, plan: SchedulePlan) -> None:
         """Check the numbers that are there for people alone."""
         fields = self._fields
         for what, stated, true in (
             ("time_s", fields["time_s"], plan.figures.time_ns / NS_PER_S),
-            ("peak_bytes", fields["peak_bytes"], plan.figures.peak),
-            ("arena_bytes", fields["arena_bytes"], max(plan.arena_bytes)),
+            ("peak_bytes", whole(fields["peak_bytes"]), plan.figures.peak),
+            ("arena_bytes", whole(fields["arena_bytes"]), max(plan.arena_bytes)),
             ("bound of time_s", fields["lower_bound"]["time_s"], plan.time_bound_ns / NS_PER_S),
         ):
             if isinstance(stated, bool) or stated != true:
                 raise PlanError(f"plan states {what} = {repr_of(stated)}, it is {true}")
+
+
+def _one_of(known: Sequence[str], value: object) -> str:
+    if value not in known:
+        raise PlanError(
+            f"plan holds {repr_of(value)}, expected one of {', '.join(filter(None, known))}"
+        )
+    return text(value)
 
 
 def _pair(values: Any) -> tuple[int, int]:

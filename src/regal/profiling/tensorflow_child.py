@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from regal.backends.tensorflow.contents import maker_of
 from regal.backends.tensorflow.feeds import STYLES, value_of
 from regal.backends.tensorflow.request import Feed
-from regal.backends.tensorflow.runner import config_of, import_tensorflow, one_line
+from regal.backends.tensorflow.runner import import_tensorflow, one_line
+from regal.backends.tensorflow.session import planned_config
 from regal.backends.tensorflow.variables import Variables
 from regal.files import write_atomically
 
@@ -68,7 +69,7 @@ class _Measurement:
     def result(self, refusals: tuple[type[BaseException], ...]) -> dict[str, Any]:
         """Return the times of all runs; those with and without the trace take turns."""
         v1 = self._tf.compat.v1
-        config = config_of(self._tf, 1, grappler=False)
+        config = planned_config(self._tf, 1)
         config.intra_op_parallelism_threads = self._request["threads"]
         nodes, times = [], []
         with closing(v1.Session(graph=self._graph, config=config)) as session:

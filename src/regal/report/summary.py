@@ -103,10 +103,12 @@ def badges(document: Mapping[str, Any]) -> Html:
             found.append((f"outputs differ in {names}", "bad"))
     else:
         found.append(("not run in a real runtime", "plain"))
-    limit = document.get("capacity") or {**document, **document.get("after", {})}
-    if "fits" in limit:
-        text = "fits" if limit["fits"] else f"{fmt.short_bytes(limit['overflow_bytes'])} too much"
-        found.append((text, "good" if limit["fits"] else "bad"))
+    if "fits" in document:
+        over = max(
+            document.get(part, {}).get("overflow_bytes", 0) for part in ("capacity", "after")
+        )
+        text = "fits" if document["fits"] else f"{fmt.short_bytes(over)} too much"
+        found.append((text, "good" if document["fits"] else "bad"))
     over = document.get("before", {}).get("overflow_bytes", 0)
     if over:
         found.append((f"without a plan {fmt.short_bytes(over)} too much", "plain"))

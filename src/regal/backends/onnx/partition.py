@@ -11,7 +11,7 @@ import onnx
 
 from regal.backends.onnx.apply import external_files, fix_dimensions, reorder
 from regal.backends.onnx.boundary import crossing_types, is_complete
-from regal.backends.onnx.order import executed_order
+from regal.backends.onnx.order import executed_order, is_folded
 from regal.backends.onnx.parts import Part, Parts, index_name, parts_to_json
 from regal.backends.onnx.stages import Stage, stages_of
 from regal.backends.types import AppliedModel
@@ -24,7 +24,7 @@ from regal.graph.order import first_order
 from regal.graph.types import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
@@ -89,7 +89,9 @@ def apply_schedule(
     )
     made = {name for node in whole.graph.node for name in node.output}
     vague = {v.name for v in whole.graph.output if v.name in made and not is_complete(v.type)}
-    written = _Writer(whole, crossing_types(whole, source, graph, flow.crossing | vague))
+    constants = [node_of[op] for op in order if is_folded(graph, op)]
+    types = crossing_types(whole, source, graph, flow.crossing | vague)
+    written = _Writer(whole, types, constants)
     for stage, part in zip(stages, parts.parts, strict=True):
         nodes = [node_of[op] for op in _order_within(graph, stage)]
         files[part.file] = written.part(part, nodes)
@@ -173,9 +175,12 @@ def _flow(graph: Graph, stages: tuple[Stage, ...]) -> _Flow:
 class _Writer:
     """Writes parts of one model."""
 
-    def __init__(self, whole: ModelProto, types: Mapping[str, TypeProto]) -> None:
+    def __init__(
+        self, whole: ModelProto, types: Mapping[str, TypeProto], constants: Sequence[NodeProto]
+    ) -> None:
         self._whole = whole
         self._types = types
+        self._constants = constants
         self._inputs = {value.name: value for value in whole.graph.input}
         self._outputs = {value.name: value for value in whole.graph.output}
         self._filled = initializer_names(whole.graph)
@@ -188,10 +193,11 @@ class _Writer:
                 _set(model, field.name, value)
         graph = model.graph
         graph.name = part.file.removesuffix(".onnx")
-        graph.node.extend(nodes)
         used = {name for node in nodes for name in names_read(node)} | set(part.outputs)
         used |= set() if nodes else self._filled
-        made = {name for node in nodes for name in node.output}
+        constants = [node for node in self._constants if used.intersection(node.output)]
+        graph.node.extend([*constants, *nodes])
+        made = {name for node in graph.node for name in node.output}
         graph.input.extend(self._value(name) for name, _ in part.inputs)
         # Defaults that a caller may replace stay inputs.
         graph.input.extend(

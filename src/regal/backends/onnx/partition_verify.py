@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from regal.backends.onnx.order import executed_order
+from regal.backends.onnx.order import executed_order, is_folded
 from regal.backends.onnx.parts import index_name, parts_to_json, read_parts
 from regal.backends.onnx.parts_request import PartsRequest, PartsResult, times_of
 from regal.backends.onnx.verify import NOISE_BYTES, runtime_name
@@ -165,6 +165,8 @@ def _placement_fault(
         for node in model.graph.node:
             found.setdefault(_label(node.output), []).append(part.device)
     for i, device in enumerate(schedule.plans[0].schedule.placement):
+        if is_folded(graph, i):
+            continue  # a weight: it lies wherever it is read
         label = _label_of(graph, i)
         if found.get(label, []) != [device]:
             where = [parts.devices[d] for d in found.get(label, [])]
@@ -178,7 +180,7 @@ def _order_fault(
     """Return the first op that a device would run out of order, in words."""
     planned = schedule.plans[0].schedule
     step_of = {op: step for step, op in enumerate(executed_order(graph, planned.order))}
-    op_of = {_label_of(graph, i): i for i in range(len(graph.ops))}
+    op_of = {_label_of(graph, i): i for i in range(len(graph.ops)) if not is_folded(graph, i)}
     for device, name in enumerate(parts.devices):
         last = -1
         for part, model in zip(parts.parts, models, strict=True):

@@ -59,7 +59,7 @@ def index_name(stem: str) -> str:
 
 
 def parts_to_json(parts: Parts) -> str:
-    """Return the text of the index file; docs/formats.md describes it."""
+    """Return the text of the index file; docs/applied.md describes it."""
     document = {
         "schema": SCHEMA,
         "model": parts.model,

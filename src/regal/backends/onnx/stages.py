@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from regal.backends.onnx.order import is_folded
 from regal.graph.memory import dependencies
 from regal.graph.order import first_order
 from regal.graph.types import ABSENT
@@ -30,12 +31,14 @@ def stages_of(graph: Graph, plan: SchedulePlan) -> tuple[Stage, ...]:
     op whose input arrives after the stage began, and before an op that ends later than
     another device wants to read what the stage made. It ends in any case before an op that
     waits for an op that waits for the stage: stages never wait for each other in a circle.
+    Constant nodes are in no stage: they are weights of whoever reads them.
 
     Cost: O(ops * stages / 64 + stages**2) at worst.
     """
     draft = _Draft(graph, plan)
     for op in plan.schedule.order:
-        draft.add(op)
+        if not is_folded(graph, op):
+            draft.add(op)
     return draft.sorted()
 
 
@@ -47,7 +50,8 @@ class _Draft:
         self._placement = plan.schedule.placement
         self._earlier: list[list[int]] = [[] for _ in graph.ops]
         for earlier, later in dependencies(graph):
-            self._earlier[later].append(earlier)
+            if not is_folded(graph, earlier):
+                self._earlier[later].append(earlier)
         self._arrival = _arrivals(graph, plan)
         self._wanted = _first_remote_starts(graph, plan)
         self._ops: list[list[int]] = []
@@ -137,6 +141,8 @@ def _first_remote_starts(graph: Graph, plan: SchedulePlan) -> dict[int, int]:
     schedule, figures = plan.schedule, plan.figures
     starts: dict[int, int] = {}
     for earlier, later in dependencies(graph):
+        if is_folded(graph, earlier):
+            continue
         if schedule.placement[earlier] != schedule.placement[later]:
             start = figures.op_start_ns[later]
             starts[earlier] = min(starts.get(earlier, start), start)

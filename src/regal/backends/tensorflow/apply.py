@@ -9,9 +9,10 @@ from regal.backends.tensorflow.bodies import MAIN, Library, Planned, bodies_of
 from regal.backends.tensorflow.chain import HELPER, chain_of
 from regal.backends.tensorflow.devices import require_devices, tensorflow_devices
 from regal.backends.tensorflow.files import beside, copy_of, graph_of, source_of
+from regal.backends.tensorflow.flatten import flatten
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.place import place, write_order
-from regal.backends.tensorflow.step import step_of
+from regal.backends.tensorflow.step import free_nodes, step_of
 from regal.backends.types import AppliedModel
 from regal.errors import BackendError, PlanError
 from regal.frontends.tensorflow.schema import new
@@ -43,7 +44,7 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
         step = step_of(source, entry)
         writer.write(entry, step, graph, (0,) * len(graph.ops), planned.order)
     return AppliedModel(
-        files={"": message.SerializeToString(), **beside(source)},
+        files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, *writer.notes()),
     )
 
@@ -81,7 +82,7 @@ def apply_schedule(
         step = step_of(source, entry)
         writer.write(entry, step, graph, plan.schedule.placement, plan.schedule.order)
     return AppliedModel(
-        files={"": message.SerializeToString(), **beside(source)},
+        files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, f"devices: {', '.join(names)}", *writer.notes()),
     )
 
@@ -109,6 +110,7 @@ class _Writer:
         self._apart = 0
         self._devices = devices
         self._done: set[Home] = set()
+        self._moved: dict[Home, Home] = {}  # nodes of functions that were inlined into others
         self._copies = self._edges = self._helpers = 0
         self._loose: list[tuple[str, str]] = []
         if devices is not None:
@@ -136,14 +138,21 @@ class _Writer:
         position = [0] * len(order)
         for rank, op in enumerate(order):
             position[op] = rank
-        homes = [
-            [entry.homes.get(node, (MAIN, node)) for node in nodes] for nodes in entry.op_nodes
-        ]
+
+        def home_of(node: str) -> Home:
+            home = entry.homes.get(node, (MAIN, node))
+            return self._moved.get(home, home)
+
+        bodies = dict.fromkeys(body for body, _ in entry.homes.values())
+        self._moved |= flatten(self._graph, bodies)
+        homes = [[home_of(node) for node in nodes] for nodes in entry.op_nodes]
         in_step = [not step.isdisjoint(nodes) for nodes in entry.op_nodes]
-        self._apart += in_step.count(False)
+        free = free_nodes(Nodes(entry.graph.node), step)
+        self._apart += sum(step.isdisjoint(nodes) for nodes in entry.op_nodes)
         planned = Planned(homes, placement, position, in_step)
+        shared = self._done | {home_of(name) for name in free}
         for body in bodies_of(Library(self._graph), planned):
-            self._write_body(body, graph)
+            self._write_body(body, graph, {node for name, node in shared if name == body.name})
         self._done.update(home for row in homes for home in row)
 
     def notes(self) -> list[str]:
@@ -165,19 +174,19 @@ class _Writer:
                 f"the order of '{first}' and '{second}'{more} cannot be written into the graph"
             )
         notes.append(
-            "runs as planned when all outputs are fetched together: what is asked for alone runs"
-            " everything before it on its device, too"
+            "runs as planned with regal.tensorflow.session_config, and when all outputs are"
+            " fetched together: what is asked for alone runs all before it on its device, too"
         )
         return notes
 
-    def _write_body(self, body: Body, graph: Graph) -> None:
+    def _write_body(self, body: Body, graph: Graph, free: set[str]) -> None:
         facts = body.nodes.facts()
         if facts is None:
             raise BackendError(f"the graph '{body.name}' has a cycle; it cannot be ordered")
-        shared = frozenset(node for name, node in self._done if name == body.name)
-        chain = chain_of(body.nodes, facts, body.units, _waits(body, graph), shared)
+        chain = chain_of(body.nodes, facts, body.units, _waits(body, graph), frozenset(free))
         if self._devices is not None:
-            self._copies += place(body, self._devices, shared)
+            done = frozenset(node for name, node in self._done if name == body.name)
+            self._copies += place(body, self._devices, done)
         write_order(body, chain, self._devices or ("",))
         self._edges += len(chain.edges)
         self._helpers += len(chain.helpers)
@@ -187,15 +196,25 @@ class _Writer:
 
 
 def _waits(body: Body, graph: Graph) -> list[tuple[int, int]]:
-    """Return pairs of units on different devices that the plan orders without a tensor."""
+    """Return pairs of units on different devices that the plan orders without a tensor.
+
+    What an op waits for may be apart from the step; then what that waits for counts.
+    """
     pairs: dict[tuple[int, int], None] = {}
-    for i, op in enumerate(graph.ops):
-        for earlier in op.control_inputs:
-            first, second = body.unit_of.get(earlier), body.unit_of.get(i)
-            if first is None or second is None or first == second:
+    for i, later in body.unit_of.items():
+        devices = set(body.units[later].devices)
+        stack = list(graph.ops[i].control_inputs)
+        seen: set[int] = set()
+        while stack:
+            earlier = stack.pop()
+            if earlier in seen:
                 continue
-            if not set(body.units[first].devices) & set(body.units[second].devices):
-                pairs[first, second] = None
+            seen.add(earlier)
+            first = body.unit_of.get(earlier)
+            if first is None:
+                stack += graph.ops[earlier].control_inputs
+            elif first != later and devices.isdisjoint(body.units[first].devices):
+                pairs[first, later] = None
     return list(pairs)
 
 

@@ -55,7 +55,7 @@ class Library:
         self._caller: dict[str, Home] = {}
         for name in (MAIN, *self.functions):
             for node in self.protos(name):
-                called = self._called(node)
+                called = called_function(node, self.functions)
                 if called:
                     self._caller.setdefault(called, (name, node.name))
 
@@ -75,12 +75,13 @@ class Library:
             body = self._caller[body][0]
         return path
 
-    def _called(self, node: Any) -> str:
-        """Return the function that a node calls, "" if it is no plain call of one."""
-        if node.op in self.functions:
-            return str(node.op)
-        name = node.attr["f"].func.name if node.op in _CALLS and "f" in node.attr else ""
-        return name if name in self.functions else ""
+
+def called_function(node: Any, functions: Mapping[str, Any]) -> str:
+    """Return the function that a node calls, "" if it is no plain call of one."""
+    if node.op in functions:
+        return str(node.op)
+    name = node.attr["f"].func.name if node.op in _CALLS and "f" in node.attr else ""
+    return name if name in functions else ""
 
 
 def bodies_of(library: Library, planned: Planned) -> list[Body]:

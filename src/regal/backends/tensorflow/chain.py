@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from regal.backends.tensorflow.nodes import Condition, Facts, Literal, Nodes
 
-HELPER = "regal_order"  # the first part of the name of every node that is added
+HELPER = "regal_order"  # the name of every node that is added begins with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ def chain_of(
     for unit in sorted(range(len(units)), key=lambda i: (units[i].first, units[i].last, i)):
         builder.append(unit)
     for earlier, later in waits:
-        builder.link(earlier, later)
+        if free.isdisjoint(units[later].names):
+            builder.link(earlier, later)
     return builder.chain
 
 
@@ -98,9 +99,11 @@ class _Builder:
         self._facts = facts
         self._units = units
         self._alive: dict[str, Condition] = dict(facts.alive)
-        self._entries = [
-            [] if free.intersection(unit.names) else self._entries_of(unit.names) for unit in units
-        ]
+        self._prefix = HELPER
+        while any(name.startswith(f"{self._prefix}/") for name in nodes.by_name):
+            self._prefix += "_"  # the file has an order from an earlier plan
+        self._is_free = [not free.isdisjoint(unit.names) for unit in units]
+        self._entries = [self._entries_of(unit.names) for unit in units]
         self._exits = [self._exits_of(unit.names) for unit in units]
         self._device_of = {name: unit.devices[0] for unit in units for name in unit.names}
         self._gates: dict[tuple[str, Condition], str | None] = {}
@@ -112,7 +115,9 @@ class _Builder:
         """Let `unit` wait for all that runs before it on its devices."""
         for device in self._units[unit].devices:
             pending = self._pending.setdefault(device, {})
-            linked = [earlier for earlier in pending if self.link(earlier, unit)]
+            linked: list[int] = []
+            if not self._is_free[unit]:
+                linked = [earlier for earlier in pending if self.link(earlier, unit)]
             for earlier in linked:
                 left = [name for name in pending[earlier] if not self._is_covered(name, unit)]
                 if left:
@@ -170,7 +175,7 @@ class _Builder:
 
     def _joined(self, unit: int, exits: Sequence[str]) -> str:
         """Return one node that is there when all exits of a unit are."""
-        name = f"{HELPER}/end_{unit}"
+        name = f"{self._prefix}/end_{unit}"
         if name not in self._alive:
             self._alive[name] = self._alive[exits[0]]
             self._add("NoOp", name, self._units[unit].devices[0], waits=tuple(exits))
@@ -201,7 +206,7 @@ class _Builder:
         device, current = self._device_of[name], name
         for value, slot in literals:
             switch = self._switch(value, device)
-            stem = f"{HELPER}/gate_{len(self.chain.helpers)}"
+            stem = f"{self._prefix}/gate_{len(self.chain.helpers)}"
             self._add("Identity", f"{stem}/then", device, ((switch, slot),), (current,))
             self._add("Identity", f"{stem}/else", device, ((switch, 1 - slot),))
             current = stem
@@ -212,7 +217,7 @@ class _Builder:
     def _switch(self, value: str, device: int) -> str:
         """Return a Switch of a value by itself: one of its results says which branch runs."""
         if (value, device) not in self._switches:
-            name = f"{HELPER}/switch_{len(self._switches)}"
+            name = f"{self._prefix}/switch_{len(self._switches)}"
             source, _, slot = value.rpartition(":")
             self._add("Switch", name, device, ((source, int(slot)), (source, int(slot))))
             self._switches[value, device] = name

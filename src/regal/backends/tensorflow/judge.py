@@ -39,6 +39,7 @@ class Trial:
     after: Runnable
     workers: Runnable | None
     units: Units
+    inner: tuple[str, ...] = ()  # nodes of units that lie inside loops
 
 
 def judged(
@@ -116,7 +117,8 @@ def _job(trial: Trial, number: int, folder: Path) -> Job:
     def case(name: str, what: Runnable, units: Units, *, workers: bool = False) -> Case:
         path = folder / f"{number}-{name}.pb"
         path.write_bytes(what.graph.SerializeToString())
-        return Case(name=name, graph=str(path), units=units, workers=workers)
+        inner = trial.inner if units else ()
+        return Case(name=name, graph=str(path), units=units, inner=inner, workers=workers)
 
     cases = [case(BEFORE, trial.before, ())]
     if trial.ordered is not None:
@@ -153,7 +155,7 @@ def _check(
             remarks.append(f"equal to the original run in the order of its file: {by_chance}")
     remarks.insert(0, difference)
     if before.filled:
-        remarks.append(f"{before.filled} variables have made-up values: the file has none")
+        remarks.append(f"{before.filled} variables have made-up values: no initializer fills them")
     planned = sum(len(rows) for rows in trial.units)
     if after.traced and after.observed < planned:
         remarks.append(f"{after.observed} of {planned} ops were seen to run")

@@ -28,6 +28,7 @@ class Case:
     name: str
     graph: str  # path of a GraphDef
     units: Units = ()
+    inner: tuple[str, ...] = ()  # nodes of units that lie inside loops
     workers: bool = False  # one worker process per device, else logical devices of one process
     grappler: bool = False  # with TensorFlow's own graph optimizations
 
@@ -88,10 +89,14 @@ def request_of(document: dict[str, Any]) -> Request:
 
 
 def _job_of(document: dict[str, Any]) -> Job:
-    cases = tuple(Case(**{**row, "units": _units_of(row["units"])}) for row in document["cases"])
+    cases = tuple(_case_of(row) for row in document["cases"])
     feeds = tuple(Feed(**{**row, "shape": tuple(row["shape"])}) for row in document["feeds"])
     lists = {key: tuple(document[key]) for key in ("fetches", "targets", "init")}
     return Job(cases=cases, feeds=feeds, **lists)
+
+
+def _case_of(row: dict[str, Any]) -> Case:
+    return Case(**{**row, "units": _units_of(row["units"]), "inner": tuple(row["inner"])})
 
 
 def _units_of(rows: list[list[list[str]]]) -> Units:

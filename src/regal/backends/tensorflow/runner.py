@@ -24,6 +24,7 @@ from regal.backends.tensorflow.cluster import start_workers, stop_workers
 from regal.backends.tensorflow.contents import maker_of
 from regal.backends.tensorflow.feeds import STYLES, value_of
 from regal.backends.tensorflow.request import CaseResult, request_of
+from regal.backends.tensorflow.session import LONGEST_RUN_MS, planned_config
 from regal.backends.tensorflow.stats import disordered, misplaced, observed_count, read_stats
 from regal.backends.tensorflow.variables import Variables
 from regal.files import write_atomically
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from regal.backends.tensorflow.contents import Maker
     from regal.backends.tensorflow.request import Case, Job, Request
 
-LONGEST_RUN_MS = 40_000  # an empty queue would block a run for ever
 TOO_LONG = f"a run took more than {LONGEST_RUN_MS // 1000} s: it is too slow, or waits for data"
 
 
@@ -145,7 +145,7 @@ class _Run:
                 values = self._step(session, number, found.style)
                 found.seconds.append(time.perf_counter() - begin)
                 found.digests.append([digest(value) for value in values])
-            found.state = {n: digest(v) for n, v in variables.values(session).items()}
+            found.state = {n: digest(v) for n, v in variables.values(session)}
             self._trace(session, found)
 
     def _trace(self, session: Any, found: CaseResult) -> None:
@@ -164,7 +164,7 @@ class _Run:
         )
         found.observed = observed_count(seen, units)
         found.misplaced = misplaced(seen, units)
-        found.disordered = disordered(seen, units)
+        found.disordered = disordered(seen, units, frozenset(self._case.inner))
         found.traced = True
 
     def _step(self, session: Any, number: int, style: str, **options: Any) -> list[Any]:
@@ -186,7 +186,8 @@ class _Run:
         """Yield a session on the devices of the case."""
         v1, case = self._tf.compat.v1, self._case
         n_devices = 1 if case.workers else self._request.n_devices
-        config = config_of(self._tf, n_devices, grappler=case.grappler)
+        config = planned_config(self._tf, n_devices, grappler=case.grappler)
+        config.operation_timeout_in_ms = LONGEST_RUN_MS
         if not case.units:
             config.inter_op_parallelism_threads = 1  # one device, which runs one op at a time
         target = self._workers.target if case.workers and self._workers is not None else ""
@@ -215,24 +216,6 @@ def _fetchable(tf: Any, graph: Any, name: str) -> Any:
         return None
     tensor = outputs[int(slot)]
     return None if tensor.dtype.base_dtype in (tf.resource, tf.variant) else tensor
-
-
-def config_of(tf: Any, n_devices: int, *, grappler: bool) -> Any:
-    """Return the settings of a session in which a planned graph runs as planned.
-
-    Logical devices share one pool of threads: with fewer threads than devices they would take
-    turns. Optimizations rename, merge and add nodes, so they are off unless asked for.
-    """
-    config = tf.compat.v1.ConfigProto(
-        device_count={"CPU": n_devices},
-        inter_op_parallelism_threads=n_devices,
-        intra_op_parallelism_threads=1,
-        operation_timeout_in_ms=LONGEST_RUN_MS,
-    )
-    if not grappler:
-        config.graph_options.optimizer_options.opt_level = -1
-        config.graph_options.rewrite_options.disable_meta_optimizer = True
-    return config
 
 
 def digest(value: Any) -> str:

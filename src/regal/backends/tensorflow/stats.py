@@ -89,12 +89,19 @@ def misplaced(observed: Observed, units: Sequence[Sequence[Sequence[str]]]) -> s
     return ""
 
 
-def disordered(observed: Observed, units: Sequence[Sequence[Sequence[str]]]) -> str:
-    """Return the first op that began before the one in front of it ended; "" if none."""
+def disordered(
+    observed: Observed, units: Sequence[Sequence[Sequence[str]]], inner: frozenset[str]
+) -> str:
+    """Return the first op that began before the one in front of it ended; "" if none.
+
+    Nodes in `inner` are inside loops: a loop has ended when what leaves it is there, although
+    its last round may still be winding down.
+    """
     for device, rows in enumerate(units):
         last_name, last_end = "", 0
         for row in rows:
-            runs = [(observed.runs[name], name) for name in row if name in observed.runs]
+            seen = [name for name in row if name in observed.runs and name not in inner]
+            runs = [(observed.runs[name], name) for name in seen]
             if not runs:
                 continue
             first, name = min(runs, key=lambda pair: pair[0].start)

@@ -6,6 +6,7 @@ program runs them apart. Chained to the step they would run with it, every time.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.files import meta_graph_of
@@ -21,6 +22,7 @@ ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
 _SILENT = frozenset({"Const", "Iterator", "IteratorV2", "OneShotIterator"})
 _TRAIN_OPS = "train_op"  # the collection of nodes that a training program runs
 INPUTS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+_HANDLE = re.compile(r"VarHandleOp|Variable(V2)?|\w*(HashTable|Queue|Iterator)(V\d+)?")
 _RESTORERS = frozenset({"Restore", "RestoreSlice", "RestoreV2"})
 _SAVERS = _RESTORERS | {
     "MergeV2Checkpoints",
@@ -84,22 +86,33 @@ def step_of(source: TensorFlowSource, entry: EntrySource) -> frozenset[str]:
 def step_nodes(nodes: Nodes) -> frozenset[str]:
     """Return the nodes of the step; all nodes of a file that is nothing but setting up.
 
-    Apart are: saving and restoring, assignments of what depends neither on an input nor on a
-    variable (initializers), questions whether variables are initialized, data sets, filling
-    queues (other threads do that), and what follows from these alone. The step is what the
-    other nodes that nobody reads need.
+    The step is what the nodes need that nobody reads and that are not apart (`apart_nodes`).
 
     Args:
         nodes: of one graph.
     """
+    apart = apart_nodes(nodes)
+    ends = [
+        name
+        for name, readers in nodes.readers.items()
+        if not readers and (name not in apart or nodes.op(name) == "_Retval")
+    ]
+    return needed_by(nodes, ends) if ends else frozenset(nodes.by_name)
+
+
+def apart_nodes(nodes: Nodes) -> frozenset[str]:
+    """Return the nodes that set a step up, save or check it.
+
+    These are: saving and restoring, assignments of what depends neither on an input nor on a
+    variable (initializers), questions whether variables are initialized, data sets, filling
+    queues outside of loops (other threads do that), and what follows from these alone.
+    """
     facts = nodes.facts()
-    if facts is None:
-        return frozenset(nodes.by_name)
     given: set[str] = set()  # what depends on an input or on the value of a variable
     restored: set[str] = set()  # what comes out of a checkpoint
     silent: set[str] = set()  # constants and the like: they tell nothing about their readers
     apart: set[str] = set()
-    for name in facts.order:
+    for name in facts.order if facts is not None else ():
         op = nodes.op(name)
         sources = nodes.sources(name)
         if op in _RESTORERS or any(source in restored for source in sources):
@@ -113,7 +126,8 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
             is_given = op in INPUTS or any(s in given or _is_variable(nodes, s) for s in sources)
         if is_given or yields_data(op):
             given.add(name)
-        if op in _SAVERS or op in _SET_UP or "Dataset" in op or "Enqueue" in op:
+        fills_queue = "Enqueue" in op and facts is not None and not facts.inside[name]
+        if op in _SAVERS or op in _SET_UP or "Dataset" in op or fills_queue:
             apart.add(name)
         elif op not in ASSIGNMENTS and not yields_data(op):
             telling = [s for s in sources if s not in silent and not _is_variable(nodes, s)]
@@ -122,12 +136,17 @@ def step_nodes(nodes: Nodes) -> frozenset[str]:
         is_silent = op in _SILENT or (sources and all(source in silent for source in sources))
         if is_silent and name not in apart:
             silent.add(name)
-    ends = [
-        name
-        for name, readers in nodes.readers.items()
-        if not readers and (name not in apart or nodes.op(name) == "_Retval")
-    ]
-    return needed_by(nodes, ends) if ends else frozenset(nodes.by_name)
+    return frozenset(apart)
+
+
+def free_nodes(nodes: Nodes, step: frozenset[str]) -> frozenset[str]:
+    """Return the nodes of a step that may wait for nothing, since others run them, too.
+
+    These are handles of variables, tables, queues and iterators, and what else is needed by
+    what is apart: an initializer, of the file or of a program, must not run the step.
+    """
+    handles = {name for name in step if _HANDLE.fullmatch(nodes.op(name))}
+    return (needed_by(nodes, apart_nodes(nodes) - step) & step) | handles
 
 
 def needed_by(nodes: Nodes, names: Iterable[str]) -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from regal.backends.tensorflow.feeds import variable_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 OWN = "regal_check"  # the first part of the names of nodes that are added here
 _OF_REFERENCES = frozenset({"Variable", "VariableV2"})
@@ -62,9 +62,9 @@ class Variables:
             session.run(self._fills[name], {given: value})
         return len(left)
 
-    def values(self, session: Any) -> dict[str, Any]:
-        """Return variable -> its value, of those that have one."""
+    def values(self, session: Any) -> Iterator[tuple[str, Any]]:
+        """Yield (variable, its value) of those that have one; together they may be too large."""
         ready = session.run(self._checks)
-        reads = {name: self._reads[name] for name, is_ready in ready.items() if is_ready}
-        values: dict[str, Any] = session.run(reads)
-        return values
+        for name, is_ready in ready.items():
+            if is_ready:
+                yield name, session.run(self._reads[name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.apply import in_file_order
+from regal.backends.tensorflow.chain import HELPER
 from regal.backends.tensorflow.devices import (
     logical_cpus,
     require_devices,
@@ -15,7 +16,7 @@ from regal.backends.tensorflow.files import source_of
 from regal.backends.tensorflow.judge import Trial, judged
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.prepare import pipeline, public_name, runnable
-from regal.backends.tensorflow.step import step_of, writer_in
+from regal.backends.tensorflow.step import free_nodes, step_of, writer_in
 from regal.backends.types import Verification
 from regal.errors import BackendError, RegalError
 from regal.frontends.tensorflow import load
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regal.backends.tensorflow.request import Units
+    from regal.frontends.tensorflow.source import EntrySource
     from regal.graph.types import LoadedModel
     from regal.plan.schedule import ModelSchedule
 
@@ -59,9 +61,12 @@ def verify(
     shapes, dims = shapes or {}, dims or {}
     try:
         old, new = load(original, shapes, dims), load(optimized, shapes, dims)
-        # The new file is read in the order that its control edges demand.
+        # The new file is read in the order that its control edges demand. One for several
+        # devices demands none between them.
         units = [
             units_of(new, i, [0] * len(graph.ops), range(len(graph.ops)), 1)
+            if _devices_of(new, i) < 2
+            else ()
             for i, graph in enumerate(new.entries)
         ]
         trials = trials_of(old, new, units, {}, {})
@@ -118,6 +123,12 @@ def verify_schedule(
     return judged(trials, count, seed=seed, invocations=invocations, timeout_s=timeout_s)
 
 
+def _devices_of(model: LoadedModel, number: int) -> int:
+    """Return on how many devices the file places the nodes of an entry."""
+    nodes = source_of(model).entries[number].graph.node
+    return len({node.device for node in nodes if node.device})
+
+
 def trials_of(
     old: LoadedModel,
     new: LoadedModel,
@@ -156,9 +167,21 @@ def trials_of(
                 after=runnable(sources[1], after, after_graph, logical),
                 workers=on_workers,
                 units=units[i],
+                inner=_inside_loops(entry),
             )
         )
     return trials
+
+
+def _inside_loops(entry: EntrySource) -> tuple[str, ...]:
+    """Return the nodes that neither enter nor leave a loop but lie in one."""
+    facts = Nodes(entry.graph.node).facts()
+    names = facts.order if facts is not None else ()
+    return tuple(
+        public_name(name)
+        for name in names
+        if facts is not None and facts.inside[name] and facts.outside[name]
+    )
 
 
 def units_of(
@@ -168,14 +191,19 @@ def units_of(
     order: Sequence[int],
     n_devices: int,
 ) -> Units:
-    """Return the ops of an entry that run in a step, per device and in order."""
+    """Return the ops of an entry that run in a step, per device and in order.
+
+    Left out are those that may run when they like (see `apply`): what is fed, what other
+    programs run too, and nodes that an order added.
+    """
     source = source_of(model)
     entry = source.entries[number]
+    nodes_of_graph = Nodes(entry.graph.node)
     step = step_of(source, entry)
-    step -= pipeline(Nodes(entry.graph.node), step)
+    step -= pipeline(nodes_of_graph, step) | free_nodes(nodes_of_graph, step)
     rows: list[list[tuple[str, ...]]] = [[] for _ in range(n_devices)]
     for op in order:
         nodes = [node for node in entry.op_nodes[op] if node in step]
-        if nodes:
+        if nodes and not nodes[0].startswith(HELPER):
             rows[placement[op]].append(tuple(map(public_name, nodes)))
     return tuple(map(tuple, rows))

@@ -4,7 +4,7 @@ One JSON object: `maxFPGAs` equal accelerators ("FPGA" in the files, whatever th
 `maxSizePerFPGA` bytes each, `nodes` with a time on an accelerator and on a CPU, and `edges` with
 the time between an accelerator and the memory of the host. Times are in milliseconds.
 
-The cost model of the published optima that the benchmarks name: an op that accelerators do not
+The cost model of the known optima (docs/task-graphs.md): an op that accelerators do not
 support takes its CPU time; a tensor that changes devices goes through the host's memory, so it
 takes twice the cost of its edge, without contention; the sizes of the nodes on a device, summed,
 are limited, and activations do not count there.
@@ -42,7 +42,7 @@ def parse(data: bytes, name: str, *, with_colors: bool = False) -> LoadedModel:
     """Return the graph and its accelerators.
 
     With `with_colors`, nodes of one `colorClass` are colocated. The format asks for it; the
-    published optima of this cost model leave it out (docs/task-graphs.md has both).
+    known optima of this cost model leave it out (docs/decisions/0017 has both).
 
     Raises:
         ModelError: names the node or edge.

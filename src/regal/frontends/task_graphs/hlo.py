@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from regal.errors import ModelError
 from regal.frontends.task_graphs.fields import MOST_BYTES
-from regal.frontends.task_graphs.hlo_work import flops_of, temporary_bytes
+from regal.frontends.task_graphs.hlo_work import Work
 from regal.frontends.task_graphs.tasks import TaskGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from regal.graph.types import Graph
 
@@ -78,6 +78,7 @@ class Computation:
     name: str
     instructions: tuple[Instruction, ...]
     root: str
+    shapes: Mapping[str, Shape]  # of each instruction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,16 @@ class Module:
     name: str
     computations: Mapping[str, Computation]
     entry: str
+
+
+def computation_of(name: str, instructions: Sequence[Instruction], root: str) -> Computation:
+    """Return a computation; its instructions come operands first."""
+    return Computation(
+        name=name,
+        instructions=tuple(instructions),
+        root=root,
+        shapes={instruction.name: instruction.shape for instruction in instructions},
+    )
 
 
 def graph_of(module: Module, name: str) -> Graph:
@@ -100,6 +111,7 @@ def graph_of(module: Module, name: str) -> Graph:
     """
     entry = module.computations[module.entry]
     graph = TaskGraph(module.name)
+    work = Work(module)
     values: dict[str, tuple[int, ...]] = {}  # instruction -> its leaves
     tasks: dict[str, int] = {}
     for instruction in entry.instructions:
@@ -118,8 +130,8 @@ def graph_of(module: Module, name: str) -> Graph:
             task = tasks[instruction.name] = graph.task(
                 instruction.name,
                 instruction.opcode,
-                flops=min(flops_of(module, entry, instruction), MOST_BYTES),
-                workspace_bytes=min(temporary_bytes(module, instruction), MOST_BYTES),
+                flops=min(work.flops(entry, instruction), MOST_BYTES),
+                workspace_bytes=min(work.temporary_bytes(instruction), MOST_BYTES),
             )
             for value in read:
                 graph.read(task, value)
@@ -170,8 +182,7 @@ def _renamed(
     read = tuple(value for operand in instruction.operands for value in values[operand])
     if instruction.opcode != "get-tuple-element":
         return read
-    shapes = {i.name: i.shape for i in entry.instructions if i.name in instruction.operands}
-    parts = shapes[instruction.operands[0]].parts if instruction.operands else None
+    parts = entry.shapes[instruction.operands[0]].parts if instruction.operands else None
     if parts is None or not 0 <= instruction.index < len(parts):
         raise ModelError(f"{where} takes part {instruction.index} of what is no such tuple")
     first = sum(len(part.leaves) for part in parts[: instruction.index])

@@ -6,9 +6,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from regal.errors import ModelError
-from regal.frontends.task_graphs.hlo import Computation, Instruction, Module, Shape
+from regal.frontends.task_graphs.hlo import Instruction, Module, Shape, computation_of
 
 if TYPE_CHECKING:
+    from regal.frontends.task_graphs.hlo import Computation
     from regal.frontends.task_graphs.protos import Fields
 
 # xla_data.proto and hlo.proto; what is not read is left out.
@@ -91,7 +92,7 @@ def _computation(proto: Any, computation_names: dict[int, str], name: str) -> Co
     instructions = tuple(
         _instruction(i, names, computation_names, where) for i in proto.instructions
     )
-    return Computation(name=proto.name, instructions=instructions, root=names[proto.root_id])
+    return computation_of(proto.name, instructions, names[proto.root_id])
 
 
 def _instruction(

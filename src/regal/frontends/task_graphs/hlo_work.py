@@ -22,71 +22,82 @@ WITHOUT_FLOPS = frozenset({
 RUNS_ITS_CALLS = frozenset({"fusion", "call", "while", "conditional", "async-start"})
 
 
-def flops_of(
-    module: Module, computation: Computation, instruction: Instruction, level: int = 0
-) -> int:
-    """Return the operations of an instruction: two per multiplication and addition of products.
+class Work:
+    """What the instructions of a module compute; each called computation is looked at once."""
 
-    Loops count once, since their number of turns is not in the file. What calls a computation
-    for each element (a reduction, a sort) counts one operation per element read.
-    """
-    if level > MOST_LEVELS:
-        return 0
-    if instruction.opcode in RUNS_ITS_CALLS:
-        return sum(
-            flops_of(module, module.computations[called], inner, level + 1)
-            for called in instruction.calls
-            if called in module.computations
-            for inner in module.computations[called].instructions
-        )
-    if instruction.opcode in WITHOUT_FLOPS:
-        return 0
-    shapes = {other.name: other.shape for other in computation.instructions}
-    read = [shapes[operand] for operand in instruction.operands if operand in shapes]
-    made = instruction.shape.elements
-    if instruction.opcode == "dot" and read:
-        sizes = read[0].dimensions
-        return 2 * made * prod(sizes[i] for i in instruction.contracted if i < len(sizes))
-    if instruction.opcode == "convolution" and len(read) == 2:
-        kernel = read[1].dimensions
-        outputs = kernel[instruction.features] if instruction.features < len(kernel) else 1
-        return 2 * made * prod(kernel) // max(1, outputs)
-    if instruction.opcode == "reduce-window":
-        return made * instruction.window
-    if instruction.calls and read:
-        return max(made, read[0].elements)
-    return made
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._flops: dict[str, int] = {}
+        self._bytes: dict[str, int] = {}
 
+    def flops(self, computation: Computation, instruction: Instruction, level: int = 0) -> int:
+        """Return the operations of an instruction: two per multiplication and addition.
 
-def temporary_bytes(module: Module, instruction: Instruction, level: int = 0) -> int:
-    """Return the most bytes alive inside the computations that an instruction runs, in file order.
+        Loops count once, since their number of turns is not in the file. What calls a
+        computation for each element (a reduction, a sort) counts one operation per element read.
+        """
+        if instruction.opcode in RUNS_ITS_CALLS:
+            return sum(self._flops_inside(called, level) for called in instruction.calls)
+        if instruction.opcode in WITHOUT_FLOPS:
+            return 0
+        shapes = computation.shapes
+        read = [shapes[operand] for operand in instruction.operands if operand in shapes]
+        made = instruction.shape.elements
+        if instruction.opcode == "dot" and read:
+            sizes = read[0].dimensions
+            return 2 * made * prod(sizes[i] for i in instruction.contracted if i < len(sizes))
+        if instruction.opcode == "convolution" and len(read) == 2:
+            kernel = read[1].dimensions
+            outputs = kernel[instruction.features] if instruction.features < len(kernel) else 1
+            return 2 * made * prod(kernel) // max(1, outputs)
+        if instruction.opcode == "reduce-window":
+            return made * instruction.window
+        if instruction.calls and read:
+            return max(made, read[0].elements)
+        return made
 
-    What they are given is not counted: it is alive outside. Inside of fusions nothing is.
-    """
-    if level > MOST_LEVELS or instruction.opcode not in RUNS_ITS_CALLS - {"fusion"}:
-        return 0
-    return max(
-        (
-            _peak(module, module.computations[called], level)
-            for called in instruction.calls
-            if called in module.computations
-        ),
-        default=0,
-    )
+    def temporary_bytes(self, instruction: Instruction, level: int = 0) -> int:
+        """Return the most bytes alive inside of what an instruction runs, in file order.
 
+        What it is given is not counted: it is alive outside. Inside of fusions nothing is.
+        """
+        if instruction.opcode not in RUNS_ITS_CALLS or instruction.opcode == "fusion":
+            return 0
+        return max((self._bytes_inside(called, level) for called in instruction.calls), default=0)
 
-def _peak(module: Module, computation: Computation, level: int) -> int:
-    last = {}
-    for step, instruction in enumerate(computation.instructions):
-        for operand in (*instruction.operands, instruction.name):
-            last[operand] = step
-    alive: dict[str, int] = {}
-    most = 0
-    for step, instruction in enumerate(computation.instructions):
-        if instruction.opcode not in ("parameter", "constant", "tuple", "get-tuple-element"):
-            alive[instruction.name] = instruction.shape.bytes
-        inside = temporary_bytes(module, instruction, level + 1)
-        most = max(most, sum(alive.values()) + inside)
-        for name in [name for name in alive if last[name] == step]:
-            del alive[name]
-    return most
+    def _flops_inside(self, called: str, level: int) -> int:
+        computation = self._module.computations.get(called)
+        if computation is None or level > MOST_LEVELS:
+            return 0
+        if called not in self._flops:
+            self._flops[called] = 0  # what calls itself adds nothing
+            self._flops[called] = sum(
+                self.flops(computation, inner, level + 1) for inner in computation.instructions
+            )
+        return self._flops[called]
+
+    def _bytes_inside(self, called: str, level: int) -> int:
+        computation = self._module.computations.get(called)
+        if computation is None or level > MOST_LEVELS:
+            return 0
+        if called not in self._bytes:
+            self._bytes[called] = 0
+            self._bytes[called] = self._peak(computation, level)
+        return self._bytes[called]
+
+    def _peak(self, computation: Computation, level: int) -> int:
+        last: dict[str, int] = {}
+        for step, instruction in enumerate(computation.instructions):
+            for operand in (*instruction.operands, instruction.name):
+                last[operand] = step
+        ending: dict[int, int] = {}  # step -> bytes that are free after it
+        live = most = 0
+        for step, instruction in enumerate(computation.instructions):
+            if instruction.opcode not in ("parameter", "constant", "tuple", "get-tuple-element"):
+                size = instruction.shape.bytes
+                live += size
+                end = last[instruction.name]
+                ending[end] = ending.get(end, 0) + size
+            most = max(most, live + self.temporary_bytes(instruction, level + 1))
+            live -= ending.pop(step, 0)
+        return most

@@ -1,9 +1,10 @@
 """Kasahara's standard task graphs (.stg): tasks with times and predecessors, nothing else.
 
 The first line is the number of tasks; then one line per task: its number, its time, the number
-of its predecessors, and these; with communication each is followed by its time. Two dummy tasks,
-the entry and the exit, are usually not counted. What follows a "#" is a remark. The files leave
-the unit open: one unit of time is a millisecond here. Dependencies carry no bytes.
+of its predecessors, and these; with communication each is followed by its time, or has a line of
+its own with both. Two dummy tasks, the entry and the exit, are usually not counted. What follows
+a "#" is a remark. The files leave the unit open: one unit of time is a millisecond here.
+Dependencies carry no bytes.
 """
 
 from __future__ import annotations
@@ -32,18 +33,16 @@ def parse(data: bytes, name: str) -> LoadedModel:
     if not rows or len(rows[0][1]) != 1:
         raise ModelError(f"'{name}' does not begin with its number of tasks, as STG files do")
     count = integer_in(rows[0][1][0], f"'{name}': the number of tasks")
-    rows = rows[1:]
+    rows = _joined(rows[1:], name)
     if len(rows) not in (count, count + 2):
         raise ModelError(
             f"'{name}' announces {count} tasks (and perhaps an entry and an exit) but has"
-            f" {len(rows)} lines of tasks; expected {count} or {count + 2}"
+            f" {len(rows)} tasks; expected {count} or {count + 2}"
         )
     graph = TaskGraph(name.removesuffix(".stg"))
     tasks: dict[int, int] = {}
     for number, words in rows:
         where = f"'{name}': line {number}"
-        if len(words) < 3:
-            raise ModelError(f"{where} has {len(words)} numbers; a task has at least 3")
         task = integer_in(words[0], f"{where}: the number of the task")
         if task in tasks:
             raise ModelError(f"{where} is another task {task}; numbers identify tasks")
@@ -54,6 +53,24 @@ def parse(data: bytes, name: str) -> LoadedModel:
     for number, words in rows:
         _add_predecessors(graph, tasks, words, f"'{name}': line {number}")
     return graph.model()
+
+
+def _joined(lines: list[tuple[int, list[str]]], name: str) -> list[tuple[int, list[str]]]:
+    """Return one row per task: predecessors that follow on lines of their own belong to it."""
+    rows: list[tuple[int, list[str]]] = []
+    missing = 0  # lines of predecessors
+    for number, words in lines:
+        if missing > 0 and len(words) == 2:
+            rows[-1][1].extend(words)
+            missing -= 1
+            continue
+        where = f"'{name}': line {number}"
+        if len(words) < 3:
+            raise ModelError(f"{where} has {len(words)} numbers; a task has at least 3")
+        count = integer_in(words[2], f"{where}: the number of predecessors")
+        missing = count if len(words) == 3 else 0
+        rows.append((number, list(words)))
+    return rows
 
 
 def _add_predecessors(

@@ -280,6 +280,7 @@ def _circle(before: Sequence[set[int]], listed: set[int]) -> list[int]:
     while task not in path:
         path[task] = None
         task = min(before[task] - listed)
-    found = list(path)
-    circle = found[found.index(task) :]
-    return [*circle[::-1], circle[-1]]
+    circle = list(path)
+    circle = circle[circle.index(task) :][::-1]
+    first = circle.index(min(circle))
+    return [*circle[first:], *circle[:first], circle[first]]

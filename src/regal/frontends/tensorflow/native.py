@@ -123,8 +123,9 @@ class NativeTensorFlow:
             self.process.kill()
 
         watch = threading.Timer(timeout_s, stop)
-        watch.start()
+        watch.daemon = True  # after Ctrl-C nothing waits for it
         try:
+            watch.start()
             self.requests.write(letter + struct.pack("<q", len(data)) + data)
             self.requests.flush()
             head = self.replies.read(8)

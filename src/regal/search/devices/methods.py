@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
 DEFAULT_DEVICE_METHOD = "regal"
 
-# The paper's search: its decoder, 5,000 evaluations in populations of 100.
+# The paper's search: raw keys, populations of 100 that start at random, no heuristic among them.
 PAPER = DeviceBrkgaOptions(
-    decoder=DeviceDecoder.RAW, population=100, elites=20, mutants=15, relabels_devices=False
+    decoder=DeviceDecoder.RAW,
+    population=100,
+    elites=20,
+    mutants=15,
+    with_neutral=False,
+    relabels_devices=False,
 )
 
 DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(

@@ -80,7 +80,12 @@ def polish(
         window = _next_window(state, rng)
         if window is None:
             break
-        failures = 0 if state.improve(window, int(rng.integers(2**31)), left) else failures + 1
+        if state.improve(window, int(rng.integers(2**31)), left):
+            failures = 0
+        elif len(window.ops) == problem.n_ops:  # another window is the same one
+            break
+        else:
+            failures += 1
     return replace(
         state.outcome,
         evaluations=outcome.evaluations + state.simulated,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
+from regal.plan.schedule_problem import UNLIMITED
 from regal.search.devices.anneal import anneal
 from regal.search.devices.brkga import DeviceBrkgaOptions, run_device_brkga
 from regal.search.devices.compact import compact_devices
@@ -40,6 +41,7 @@ STRATEGY_EVALUATIONS = 300  # of the evolution strategy: it gains most at first
 LOCAL_EVALUATIONS = 400
 ANNEAL_EVALUATIONS = 600
 GENETIC_EVALUATIONS = 600
+CHEAP_FACTOR = 8  # of evaluations of the annealing for one of another stage, where it is plain
 
 
 def regal(
@@ -68,7 +70,7 @@ def regal(
     while run.goes_on():
         stages: tuple[tuple[Callable[[int], None], int], ...] = (
             (run.local, LOCAL_EVALUATIONS),
-            (run.anneal, ANNEAL_EVALUATIONS),
+            (run.anneal, ANNEAL_EVALUATIONS * run.cheapness()),
             (run.genetic, GENETIC_EVALUATIONS),
         )
         for stage, evaluations in stages:
@@ -135,6 +137,17 @@ class _Run:
         limit, seconds = self._budget.evaluations, self._budget.seconds
         has_evaluations = limit is None or self._spent < limit
         return has_evaluations and (seconds is None or self._seconds() < seconds)
+
+    def cheapness(self) -> int:
+        """Return about how many evaluations of the annealing cost one of the other stages.
+
+        Those try each op on each device; annealing does not, which shows where neither links nor
+        memory have to be kept book of.
+        """
+        problem = self._problem
+        is_limited = problem.capacity_counts_live and bool((problem.capacity < UNLIMITED).any())
+        is_plain = not (problem.has_contention or self._objective.per_byte > 0 or is_limited)
+        return max(CHEAP_FACTOR, problem.n_devices) if is_plain else 1
 
     def heuristics(self) -> None:
         """Run all schedules that need no search."""
