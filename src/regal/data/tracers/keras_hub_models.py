@@ -35,20 +35,32 @@ EXPERTS: dict[str, Any] = {"num_experts": 4, "moe_intermediate_dim": WIDTH}
 def resnet(block: str, depths: list[int], *, first: bool = False) -> Any:
     """Return He et al. 2016, with normalization before convolutions if `first`."""
     return hm.ResNetBackbone(
-        input_conv_filters=[16], input_conv_kernel_sizes=[7],
-        stackwise_num_filters=[16 * 2**i for i in range(len(depths))],
+        input_conv_filters=[64], input_conv_kernel_sizes=[7],
+        stackwise_num_filters=[64 * 2**i for i in range(len(depths))],
         stackwise_num_blocks=depths, stackwise_num_strides=[1] + [2] * (len(depths) - 1),
         block_type=block, use_pre_activation=first, image_shape=IMAGE,
     )  # fmt: skip
 
 
-def csp(block: str, depths: list[int], stage: str | None) -> Any:
+Ratios = tuple[float, ...]
+
+
+def csp(
+    block: str,
+    depths: list[int],
+    stage: str,
+    *,
+    expand: Ratios = (1.0,),
+    bottle: Ratios = (1.0,),
+    part: Ratios = (1.0,),
+) -> Any:
     """Return Wang et al. 2020 (stages whose halves join again)."""
     n = len(depths)
     return hm.CSPNetBackbone(
         stem_filters=16, stem_kernel_size=3, stem_strides=2, stackwise_depth=depths,
         stackwise_strides=[2] * n, stackwise_num_filters=[32 * 2**i for i in range(n)],
-        block_type=block, stage_type=stage, image_shape=IMAGE,
+        block_type=block, stage_type=stage, expand_ratio=list(expand),
+        bottle_ratio=list(bottle), block_ratio=list(part), image_shape=IMAGE,
     )  # fmt: skip
 
 
@@ -147,12 +159,12 @@ def depth_anything() -> Any:
     """Return Yang et al. 2024: depth from features of four layers."""
     return hm.DepthAnythingBackbone(
         image_encoder=hm.DINOV2Backbone(
-            patch_size=16, num_layers=4, hidden_dim=WIDTH, num_heads=4, intermediate_dim=128,
+            patch_size=4, num_layers=4, hidden_dim=WIDTH, num_heads=4, intermediate_dim=128,
             image_shape=IMAGE, position_embedding_shape=IMAGE, apply_layernorm=True,
         ),
         reassemble_factors=[4, 2, 1, 0.5], neck_hidden_dims=[16, 32, 64, 64],
         fusion_hidden_dim=32, head_hidden_dim=16, head_in_index=-1,
-        feature_keys=["Stage1", "Stage2", "Stage3", "Stage4"],
+        feature_keys=["stage1", "stage2", "stage3", "stage4"],
     )  # fmt: skip
 
 
@@ -321,9 +333,22 @@ RECIPES: dict[str, Recipe] = {
     "resnet-bottleneck": ("resnet", partial(resnet, "bottleneck_block", [3, 4, 6, 3])),
     "resnet-v2": ("resnet", partial(resnet, "bottleneck_block", [2, 3, 3, 2], first=True)),
     "darknet": ("resnet", partial(csp, "dark_block", [1, 2, 4, 2], "dark")),
-    "cspresnet": ("resnet", partial(csp, "bottleneck_block", [2, 3, 3, 2], "csp")),
-    "cspdarknet": ("resnet", partial(csp, "dark_block", [1, 2, 4, 2], "csp")),
-    "cs3darknet": ("resnet", partial(csp, "dark_block", [1, 2, 4, 2], "cs3")),
+    "cspresnet": (
+        "resnet",
+        partial(
+            csp, "bottleneck_block", [2, 3, 3, 2], "csp", expand=(2.0,), bottle=(0.5,)
+        ),
+    ),
+    "cspdarknet": (
+        "resnet",
+        partial(
+            csp, "dark_block", [1, 2, 4, 2], "csp", expand=(2.0, 1.0),
+            bottle=(0.5, 1.0), part=(1.0, 0.5),
+        ),
+    ),
+    "cs3darknet": (
+        "resnet", partial(csp, "dark_block", [1, 2, 4, 2], "cs3", part=(0.5,))
+    ),
     "densenet": (
         "densenet",
         partial(
