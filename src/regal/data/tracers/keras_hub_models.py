@@ -11,6 +11,7 @@ from keras_hub import models as hm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Ratios = tuple[float, ...]
     Recipe = tuple[str, Callable[[], Any]]
 
 SIDE, TOKENS, SAMPLES = 64, 32, 8192
@@ -40,9 +41,6 @@ def resnet(block: str, depths: list[int], *, first: bool = False) -> Any:
         stackwise_num_blocks=depths, stackwise_num_strides=[1] + [2] * (len(depths) - 1),
         block_type=block, use_pre_activation=first, image_shape=IMAGE,
     )  # fmt: skip
-
-
-Ratios = tuple[float, ...]
 
 
 def csp(

@@ -11,7 +11,7 @@ from regal.data.synthetic import FAMILIES, synthetic_graph
 if TYPE_CHECKING:
     from regal.graph.types import Graph
 
-EACH = 20  # candidates per family
+EACH = 16  # candidates per family
 
 
 def items() -> list[Item]:
