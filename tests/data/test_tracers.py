@@ -15,6 +15,7 @@ from regal.errors import UsageError
 # Small items of each source that are traced in a second or two.
 SAMPLES = {
     ("torch", "timm"): ("selecsls42b", "inference"),
+    ("torch", "torchvision"): ("squeezenet1_1", "training"),
     ("torch", "transformers"): ("fnet", "training"),
     ("torch", "diffusers"): ("autoencoder-tiny", "inference"),
     ("torch", "zoo"): ("dlrm-8x3", "training"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Framework and source -> module.
 TRACERS = {
     ("torch", "timm"): "regal.data.tracers.timm",
+    ("torch", "torchvision"): "regal.data.tracers.torchvision",
     ("torch", "transformers"): "regal.data.tracers.transformers",
     ("torch", "diffusers"): "regal.data.tracers.diffusers",
     ("torch", "zoo"): "regal.data.tracers.torch_zoo",
@@ -44,6 +45,7 @@ TRACERS = {
 # Framework and source -> packages that it needs.
 NEEDS = {
     ("torch", "timm"): ("torch", "torchvision", "timm"),
+    ("torch", "torchvision"): ("torch", "torchvision"),
     ("torch", "transformers"): ("torch", "torchvision", "transformers"),
     ("torch", "diffusers"): ("torch", "torchvision", "diffusers"),
     ("torch", "zoo"): ("torch",),
