@@ -28,6 +28,7 @@ from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.packing import before_plan
 from regal.search.planner import Search, plan_model
+from regal.search.pool_plan import with_pools
 from regal.units import require_seed
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 ONE_DEVICE_TIME = (
     "on one device no decision of this version changes the running time: memory is what is lowered"
 )
+POOLS = "pools: the plan (--plan) says where each buffer lies; a written model has one arena"
 
 
 def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
@@ -89,6 +91,10 @@ def _optimize_memory(
     before = plan_before(model)
     started = time.perf_counter()
     plan = require_valid_model_plan(model, search(model, options))
+    pools = system.devices[0].pools
+    if pools:
+        before = with_pools(model.entries, before, pools, in_one=True)
+        plan = with_pools(model.entries, plan, pools)
     result = Result(
         path=path,
         model=model,
@@ -108,7 +114,10 @@ def _optimize_memory(
 def _notes(
     model: LoadedModel, system: System, costs: Sequence[GraphCost], options: Options
 ) -> tuple[str, ...]:
-    notes = [ONE_DEVICE_TIME] if options.objective != "memory" else []
+    has_pools = bool(system.devices[0].pools)
+    notes = [ONE_DEVICE_TIME] if options.objective != "memory" and not has_pools else []
+    if has_pools:
+        notes.append(POOLS)
     unable = [
         op
         for graph, cost in zip(model.entries, costs, strict=True)

@@ -160,6 +160,8 @@ def _notes(result: ScheduleResult) -> tuple[str, ...]:
     guessed = result.costs[0].coverage.get("bytes", 0)
     if guessed:
         notes.append(f"{guessed} ops of {len(result.model.graph.ops)} are priced by bytes alone")
+    if any(device.pools for device in result.plan.system.devices):
+        notes.append("pools: on several devices a buffer gets an offset per device, not per pool")
     is_as_good = overflow_bytes(result.before) <= overflow_bytes(result.plan)
     is_as_fast = time_ns(result.before) <= time_ns(result.plan)
     if is_as_good and is_as_fast and peak_bytes(result.before) <= peak_bytes(result.plan):

@@ -188,7 +188,11 @@ def check(arguments: argparse.Namespace) -> int:
         "plan": str(arguments.plan),
         "checked": True,
         **(
-            {"peak_bytes": plan.peak_bytes, "arena_bytes": plan.arena_bytes}
+            {
+                "peak_bytes": plan.peak_bytes,
+                "arena_bytes": plan.arena_bytes,
+                **({"pool_bytes": list(plan.pool_bytes)} if plan.pool_bytes else {}),
+            }
             if isinstance(plan, ModelPlan)
             else figures_to_dict(plan)
         ),
