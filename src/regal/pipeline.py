@@ -22,7 +22,7 @@ from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
 from regal.schedule_result import ScheduleResult
-from regal.scheduling import costs_of, optimize_schedule, system_for
+from regal.scheduling import costs_of, optimize_schedule, profile_notes, system_for
 from regal.search.devices.objectives import require_objective
 from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
@@ -115,7 +115,9 @@ def _notes(
     model: LoadedModel, system: System, costs: Sequence[GraphCost], options: Options
 ) -> tuple[str, ...]:
     has_pools = bool(system.devices[0].pools)
-    notes = [ONE_DEVICE_TIME] if options.objective != "memory" and not has_pools else []
+    notes = [*profile_notes(model, system, options.profiles)]
+    if options.objective != "memory" and not has_pools:
+        notes.append(ONE_DEVICE_TIME)
     if has_pools:
         notes.append(POOLS)
     unable = [

@@ -75,6 +75,11 @@ class Result:
             for graph, entry, cost in zip(self.model.entries, plans, self.costs, strict=True)
         )
 
+    def spill_ns_of(self, plan: ModelPlan) -> int | None:
+        """Return what `plan` takes longer than with all its buffers in the fastest pool."""
+        time_ns, bound_ns = self.time_of(plan), self.time_bound_ns
+        return None if time_ns is None or bound_ns is None else time_ns - bound_ns
+
     @property
     def peak_bytes(self) -> int:
         """Return the peak of the plan."""
@@ -202,14 +207,12 @@ def _figures(result: Result, plan: ModelPlan) -> dict[str, Any]:
     }
     pools = result.system.devices[0].pools
     if pools:
-        bound_ns = result.time_bound_ns
-        is_known = time_ns is not None and bound_ns is not None
         figures["pools"] = [
             {**pool_to_dict(pool), "used_bytes": used}
             for pool, used in zip(pools, plan.pool_bytes, strict=True)
         ]
         figures["spilled_bytes"] = sum(plan.pool_bytes[1:])
-        figures["spill_s"] = _seconds(time_ns - bound_ns if is_known else None)
+        figures["spill_s"] = _seconds(result.spill_ns_of(plan))
     return figures
 
 

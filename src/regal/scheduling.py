@@ -53,7 +53,9 @@ def optimize_schedule(
         seconds=time.perf_counter() - started,
         verify_skipped="no output was asked for: pass -o OUT",
     )
-    result = replace(result, notes=_notes(result))
+    result = replace(
+        result, notes=(*profile_notes(model, system, options.profiles), *_notes(result))
+    )
     return result if out is None else _apply_and_verify(result, out, options)
 
 
@@ -79,8 +81,26 @@ def costs_of(
     model: LoadedModel, system: System, profiles: Sequence[Path] = ()
 ) -> tuple[GraphCost, ...]:
     """Return the costs of all entries; profile files override the roofline op by op."""
-    measured = Profiles(tuple(read_profile(path) for path in profiles)) if profiles else None
+    measured = Profiles(tuple(map(read_profile, profiles))) if profiles else None
     return tuple(graph_cost(graph, system, measured) for graph in model.entries)
+
+
+def profile_notes(model: LoadedModel, system: System, profiles: Sequence[Path]) -> tuple[str, ...]:
+    """Return a line on how many ops of the main graph have measured times, and where they hold."""
+    if not profiles:
+        return ()
+    measured = Profiles(tuple(map(read_profile, profiles)))
+    graph, kinds = model.graph, {profile.device_kind for profile in measured.profiles}
+    covered = sum(bool(measured.times_of(op, graph)) for op in graph.ops)
+    line = f"profile: {covered:,} of {len(graph.ops):,} ops have measured times"
+    others = [device.name for device in system.devices if device.kind not in kinds]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        line += (
+            f", which apply to {', '.join(sorted(kinds))}-kind devices only: not to '{others[0]}'"
+            f"{more}"
+        )
+    return (line,)
 
 
 def schedule_before(

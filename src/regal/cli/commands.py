@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regal import pipeline
+from regal import comparison, pipeline, schedule_comparison
 from regal.backends import backend_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
-from regal.comparison import compare_methods, comparison_to_dict
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
 from regal.frontends import holds_saved_model, load, output_file, require_ending
@@ -32,7 +31,6 @@ from regal.report.of_result import stories_of
 from regal.report.page import report_html
 from regal.report.trace import trace_json
 from regal.result import result_to_dict, verification_to_dict
-from regal.schedule_comparison import compare_schedules, schedule_comparison_to_dict
 from regal.schedule_result import ScheduleResult, figures_to_dict, schedule_result_to_dict
 from regal.scheduling import system_for
 from regal.search.allocation_csv import run_allocate
@@ -78,7 +76,7 @@ def optimize(arguments: argparse.Namespace) -> int:
     if arguments.header:
         write_atomically(arguments.header, _c_header(result).encode())
     if arguments.report:
-        page = report_html(document, stories_of(result))
+        page = report_html(document, stories_of(result), _comparison_of(result, options))
         write_atomically(arguments.report, page.encode(errors="backslashreplace"))
     if arguments.trace:
         write_atomically(arguments.trace, trace_json(stories_of(result), document).encode())
@@ -88,6 +86,19 @@ def optimize(arguments: argparse.Namespace) -> int:
         text = output.result_text(result, extra)
     _print(arguments, document, text)
     return 0 if result.is_good else 1
+
+
+def _comparison_of(result: Result | ScheduleResult, options: Options) -> dict[str, Any] | None:
+    """Return the table of methods of a page: the result beside rules that need no search."""
+    started = time.perf_counter()
+    document = (
+        schedule_comparison.compare_with_rules(result, options)
+        if isinstance(result, ScheduleResult)
+        else comparison.compare_with_rules(result, options)
+    )
+    if document is not None:
+        document["seconds"] = round(time.perf_counter() - started, 3)
+    return document
 
 
 def document_of(result: Result | ScheduleResult) -> dict[str, Any]:
@@ -211,12 +222,14 @@ def compare(arguments: argparse.Namespace) -> int:
     path = str(arguments.model)
     with output.progress("comparing"):
         if len(system.devices) > 1:
-            schedules = compare_schedules(model, system, names, options)
-            document = schedule_comparison_to_dict(path, model, system, schedules, options)
+            schedules = schedule_comparison.compare_schedules(model, system, names, options)
+            document = schedule_comparison.schedule_comparison_to_dict(
+                path, model, system, schedules, options
+            )
             text = schedule_comparison_text(schedules)
         else:
-            rows = compare_methods(model, names, options)
-            document = comparison_to_dict(path, model, rows, options)
+            rows = comparison.compare_methods(model, names, options)
+            document = comparison.comparison_to_dict(path, model, rows, options)
             text = output.comparison_text(rows)
     document["seconds"] = round(time.perf_counter() - started, 3)
     _print(arguments, document, text)

@@ -81,8 +81,8 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
 def _time_lines(result: Result) -> list[str]:
     """Return the predicted time, and where there are pools what lies in them and what it costs."""
     after, pools = result.time_ns, result.system.devices[0].pools
-    if after is not None and not pools:
-        return [f"running time  {time_text(after)} {ANY_PLAN}"]
+    if not pools:
+        return [] if after is None else [f"running time  {time_text(after)} {ANY_PLAN}"]
     lines = []
     before, bound = result.time_of(result.before), result.time_bound_ns
     if after is not None and before is not None and bound is not None:
@@ -95,12 +95,10 @@ def _time_lines(result: Result) -> list[str]:
         f"  {pool.name:<12}{old:,} B -> {new:,} B of {pool.bytes:,} B, with parameters and state"
         for pool, old, new in used
     ]
-    spilled = sum(result.plan.pool_bytes[1:])
-    if spilled and after is not None and bound is not None:
-        lines.append(
-            f"spilled       {spilled:,} B do not fit in '{pools[0].name}': that costs"
-            f" {time_text(after - bound)} per run"
-        )
+    spilled, spill_ns = sum(result.plan.pool_bytes[1:]), result.spill_ns_of(result.plan)
+    if spilled:
+        cost = "" if spill_ns is None else f": that costs {time_text(spill_ns)} per run"
+        lines.append(f"spilled       {spilled:,} B do not fit in '{pools[0].name}'{cost}")
     return lines
 
 
@@ -135,6 +133,8 @@ def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) 
             f" lower bound {part.peak_bound:,} B",
             f"arena         {plan.arena_bytes:,} B with greedy-by-size offsets"
             + (UNPACKED if model.framework == "onnx" else ""),
+            f"work          {part.flops:,} operations, {part.moved_bytes:,} B moved per run"
+            + (f"; {part.uncounted_ops:,} ops are not counted" if part.uncounted_ops else ""),
         ]
         if model.framework == "onnx":
             lines.append(

@@ -76,12 +76,12 @@ class Fields:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts that are not empty."""
-        rows = self.list(key)
+        rows = self.items(key)
         if not all(isinstance(row, str) and row.strip() and row.isprintable() for row in rows):
             raise self._wrong(key, "a list of texts")
         return tuple(str(row) for row in rows)
 
-    def list(self, key: str) -> list[object]:
+    def items(self, key: str) -> list[object]:
         """Return a list of anything."""
         value = self._value(key)
         if not isinstance(value, list):
@@ -94,7 +94,7 @@ class Fields:
 
     def tables(self, key: str) -> list[Fields]:
         """Return a list of tables."""
-        return [Fields(row, f"{self.where}: {key} {i}") for i, row in enumerate(self.list(key))]
+        return [Fields(row, f"{self.where}: {key} {i}") for i, row in enumerate(self.items(key))]
 
     def require_no_more(self) -> None:
         """Raise if there is a key that nobody asked for.

@@ -69,13 +69,13 @@ def pools_from_dict(value: object, op_names: Sequence[str]) -> PoolPlan:
         op_number = {name: i for i, name in enumerate(op_names)}
         plan = PoolPlan(
             pools=tuple(pool_from_fields(table) for table in fields.tables("memories")),
-            used_bytes=tuple(_whole(used) for used in fields.list("used_bytes")),
-            storages={_number(key): _slot(storages.list(key)) for key in storages.keys()},  # noqa: SIM118
+            used_bytes=tuple(_whole(used) for used in fields.items("used_bytes")),
+            storages={_number(key): _slot(storages.items(key)) for key in storages.keys()},  # noqa: SIM118
             workspaces={
-                op_number.get(name, -1): _slot(workspaces.list(name))
+                op_number.get(name, -1): _slot(workspaces.items(name))
                 for name in workspaces.keys()  # noqa: SIM118
             },
-            residents=tuple(_slot(row) for row in fields.list("residents")),
+            residents=tuple(_slot(row) for row in fields.items("residents")),
         )
         fields.require_no_more()
     except UsageError as error:
