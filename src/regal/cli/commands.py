@@ -61,6 +61,12 @@ def optimize(arguments: argparse.Namespace) -> int:
     targets = [*extra, *([arguments.out] if arguments.out else [])]
     if len({path.parent.resolve() / path.name for path in targets}) < len(targets):
         raise UsageError("--out, --plan, --header, --report and --trace must name different files")
+    beside = next((path for path in extra if _lies_beside(path, arguments.out)), None)
+    if beside is not None:
+        raise UsageError(
+            f"'{beside}' is a name that -o gives to what it writes beside '{arguments.out.name}';"
+            " choose another one"
+        )
     if arguments.header and arguments.model.suffix.lower() not in (".tflite", ".lite"):
         raise UsageError(
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
@@ -86,6 +92,18 @@ def optimize(arguments: argparse.Namespace) -> int:
         text = output.result_text(result, extra)
     _print(arguments, document, text)
     return 0 if result.is_good else 1
+
+
+def _lies_beside(path: Path, out: Path | None) -> bool:
+    """Return whether `path` may be a part of an ONNX model for several devices, or their index."""
+    if (
+        out is None
+        or out.suffix.lower() != ".onnx"
+        or path.parent.resolve() != out.parent.resolve()
+    ):
+        return False
+    is_part = path.name.startswith(f"{out.stem}.") and path.suffix.lower() == ".onnx"
+    return is_part or path.name == f"{out.stem}.parts.json"
 
 
 def _comparison_of(result: Result | ScheduleResult, options: Options) -> dict[str, Any] | None:
@@ -215,7 +233,7 @@ def check(arguments: argparse.Namespace) -> int:
 def compare(arguments: argparse.Namespace) -> int:
     """Run `regal compare`."""
     options = _options(arguments)
-    names = arguments.methods.split(",") if arguments.methods else None
+    names = None if arguments.methods is None else arguments.methods.split(",")
     model = _load(arguments)
     system = system_for(model, arguments.devices)
     started = time.perf_counter()
