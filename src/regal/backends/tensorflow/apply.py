@@ -146,7 +146,7 @@ class _Writer:
         bodies = dict.fromkeys(body for body, _ in entry.homes.values())
         self._moved |= flatten(self._graph, bodies)
         homes = [[home_of(node) for node in nodes] for nodes in entry.op_nodes]
-        in_step = [not step.isdisjoint(nodes) for nodes in entry.op_nodes]
+        in_step = [[home_of(node) for node in nodes if node in step] for nodes in entry.op_nodes]
         free = free_nodes(Nodes(entry.graph.node), step)
         self._apart += sum(step.isdisjoint(nodes) for nodes in entry.op_nodes)
         planned = Planned(homes, placement, position, in_step)
