@@ -138,7 +138,9 @@ def _apply_and_verify(result: ScheduleResult, out: Path, options: Options) -> Sc
     """Write the applied model to `out` once the runtime agrees with it."""
     backend = schedule_backend_of(result.model.framework)
     applied = backend.apply_schedule(result.model, result.plan, name=out.name)
-    result = replace(result, notes=(*result.notes, *applied.notes))
+    result = replace(
+        result, notes=(*result.notes, *applied.notes), is_order_whole=applied.is_order_whole
+    )
     if options.verify:
         result = _verified(backend, applied, result, out.name, options)
         if not result.is_equal:

@@ -46,6 +46,7 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     return AppliedModel(
         files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, *writer.notes()),
+        is_order_whole=writer.is_order_whole,
     )
 
 
@@ -84,6 +85,7 @@ def apply_schedule(
     return AppliedModel(
         files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, f"devices: {', '.join(names)}", *writer.notes()),
+        is_order_whole=writer.is_order_whole,
     )
 
 
@@ -155,6 +157,11 @@ class _Writer:
             self._write_body(body, graph, {node for name, node in shared if name == body.name})
         self._done.update(home for row in homes for home in row)
 
+    @property
+    def is_order_whole(self) -> bool:
+        """Return whether the whole order could be written."""
+        return not self._loose
+
     def notes(self) -> list[str]:
         """Return what was done and what could not be, for people."""
         notes = [f"added {self._edges} control edges, which keep the order"]
@@ -171,7 +178,8 @@ class _Writer:
             first, second = self._loose[0]
             more = f" and {len(self._loose) - 1} more" if len(self._loose) > 1 else ""
             notes.append(
-                f"the order of '{first}' and '{second}'{more} cannot be written into the graph"
+                f"the order of '{first}' and '{second}'{more} cannot be written into the graph:"
+                " nothing keeps it there"
             )
         notes.append(
             "runs as planned with regal.tensorflow.session_config, and when all outputs are"
