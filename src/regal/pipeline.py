@@ -94,7 +94,7 @@ def _optimize_memory(
     pools = system.devices[0].pools
     if pools:
         before = with_pools(model.entries, before, pools, in_one=True)
-        plan = with_pools(model.entries, plan, pools)
+        plan = with_pools(model.entries, plan, pools, in_one=True)
     result = Result(
         path=path,
         model=model,
@@ -108,7 +108,21 @@ def _optimize_memory(
         capacity=options.capacity,
         verify_skipped="no output was asked for: pass -o OUT",
     )
+    if pools:
+        result = _faster_in_pools(result, with_pools(model.entries, plan, pools))
     return result if out is None else apply_and_verify(result, out, options)
+
+
+def _faster_in_pools(result: Result, plan: ModelPlan) -> Result:
+    """Return the result with its plan, or with `plan`, whose buffers lie in other pools.
+
+    One arena leaves the fast pool to weights where it does not fit there; spread over the pools,
+    activations come first. Which is faster depends on what the ops read.
+    """
+    kept, other = (
+        (result.overflow_of(each), result.time_of(each) or 0) for each in (result.plan, plan)
+    )
+    return result if kept < other else replace(result, plan=plan)
 
 
 def _notes(
