@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from regal.graph.file import model_to_json
 from regal.graph.types import LoadedModel
 from tests.cli.test_schedules import require_schema
 from tests.onnx_models import branches, save
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SYSTEM = """
 [[device]]
@@ -161,3 +158,15 @@ def test_pools_of_several_devices_are_said_not_to_be_planned(
 ) -> None:
     assert main(["optimize", str(wide), "--devices", "sram-dram:2", "--evaluations", "9"]) == 0
     assert "offset per device, not per pool" in capsys.readouterr().out
+
+
+def test_a_header_is_for_one_device_by_whatever_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Path(__file__).parents[2] / "examples" / "models" / "wakeword_streaming_int8.tflite"
+    header = tmp_path / "plan.h"
+    argv = ["optimize", str(source), "--header", str(header), "--devices"]
+    assert main([*argv, "sram-dram:2"]) == 2
+    assert "a C header describes one device" in capsys.readouterr().err
+    assert main([*argv, "sram-dram"]) == 0
+    assert header.exists()

@@ -13,6 +13,7 @@ from regal import comparison, pipeline, schedule_comparison
 from regal.backends import backend_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
+from regal.devices.presets import system_named
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
 from regal.frontends import holds_saved_model, load, output_file, require_ending
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 def optimize(arguments: argparse.Namespace) -> int:
     """Run `regal optimize`."""
-    if arguments.header and arguments.devices not in (None, "1"):
+    if arguments.header and len(system_named(arguments.devices or "1").devices) > 1:
         raise UsageError("--header: a C header describes one device; drop --devices")
     options = replace(
         _options(arguments),
