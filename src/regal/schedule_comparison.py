@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
     from regal.options import Options
     from regal.plan.schedule import ModelSchedule
+    from regal.schedule_result import ScheduleResult
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 5_000  # of each method, where the caller sets no limit
 CP_SAT_SECONDS = 5.0  # methods that count no evaluations end by the clock alone
 LEARNING_EVALUATIONS = 500  # learning on one graph takes about 20 ms of each
+# What a report compares a result with: no search, 0.3 s of each for 2,500 ops.
+RULES = ("single-device", "round-robin", "m-topo", "m-etf", "etf", "heft", "cpop", "peft")
+MOST_RULED_OPS = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,29 @@ def compare_schedules(
     costs = costs_of(model, system, options.profiles)
     before = schedule_before(model, system, costs)
     today = _row("before", before, before, options, 0.0)
-    rows = [today, *(_method_row(model, system, costs, before, n, options) for n in names)]
+    return _ranked([today, *(_method_row(model, system, costs, before, n, options) for n in names)])
+
+
+def compare_with_rules(result: ScheduleResult, options: Options) -> dict[str, Any] | None:
+    """Return the JSON object of a comparison of a result with rules that need no search.
+
+    None: the graph has more than MOST_RULED_OPS ops, for which that takes too long.
+    """
+    if max(len(graph.ops) for graph in result.model.entries) > MOST_RULED_OPS:
+        return None
+    model, plan, before = result.model, result.plan, result.before
+    names = [name for name in RULES if name != plan.method]
+    rows = [
+        _row("before", before, before, options, 0.0),
+        _row(plan.method, plan, before, options, result.seconds),
+        *(_method_row(model, plan.system, result.costs, before, n, options) for n in names),
+    ]
+    path = str(result.path)
+    return schedule_comparison_to_dict(path, model, plan.system, _ranked(rows), options)
+
+
+def _ranked(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
+    """Return the rows best first, with the best bounds and values relative to the best method."""
     time_bound = max((row.time_bound_ns for row in rows), default=0)
     memory_bound = max((row.peak_bound for row in rows), default=0)
     best = min((row.value for row in rows if not row.failure), default=0.0)

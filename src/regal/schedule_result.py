@@ -37,6 +37,7 @@ class ScheduleResult:
     verify_skipped: str = ""
     out: Path | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
+    is_order_whole: bool = True  # False: the file cannot hold the whole order (a note says where)
 
     @property
     def fits(self) -> bool:
@@ -54,9 +55,12 @@ class ScheduleResult:
     def is_good(self) -> bool:
         """Return whether the result may be used: it fits, and no runtime saw another model.
 
-        That is one with other outputs, or one that left placement or order.
+        That is one with other outputs, or one that left the placement, or an order that was
+        written whole.
         """
-        honored = self.verification is None or self.verification.is_honored
+        honored = self.verification is None or self.verification.is_honored(
+            whole_order=self.is_order_whole
+        )
         return self.fits and self.is_equal and honored
 
 
@@ -127,6 +131,7 @@ def schedule_result_to_dict(result: ScheduleResult) -> dict[str, Any]:
         "output": str(result.out) if result.out else None,
         "verified": verification_to_dict(result.verification),
         "notes": list(result.notes),
+        "order_written": result.is_order_whole,
     }
     if document["verified"] is None:
         document["verify_skipped"] = result.verify_skipped

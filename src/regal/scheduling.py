@@ -53,7 +53,9 @@ def optimize_schedule(
         seconds=time.perf_counter() - started,
         verify_skipped="no output was asked for: pass -o OUT",
     )
-    result = replace(result, notes=_notes(result))
+    result = replace(
+        result, notes=(*profile_notes(model, system, options.profiles), *_notes(result))
+    )
     return result if out is None else _apply_and_verify(result, out, options)
 
 
@@ -79,8 +81,26 @@ def costs_of(
     model: LoadedModel, system: System, profiles: Sequence[Path] = ()
 ) -> tuple[GraphCost, ...]:
     """Return the costs of all entries; profile files override the roofline op by op."""
-    measured = Profiles(tuple(read_profile(path) for path in profiles)) if profiles else None
+    measured = Profiles(tuple(map(read_profile, profiles))) if profiles else None
     return tuple(graph_cost(graph, system, measured) for graph in model.entries)
+
+
+def profile_notes(model: LoadedModel, system: System, profiles: Sequence[Path]) -> tuple[str, ...]:
+    """Return a line on how many ops of the main graph have measured times, and where they hold."""
+    if not profiles:
+        return ()
+    measured = Profiles(tuple(map(read_profile, profiles)))
+    graph, kinds = model.graph, {profile.device_kind for profile in measured.profiles}
+    covered = sum(bool(measured.times_of(op, graph)) for op in graph.ops)
+    line = f"profile: {covered:,} of {len(graph.ops):,} ops have measured times"
+    others = [device.name for device in system.devices if device.kind not in kinds]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        line += (
+            f", which apply to {', '.join(sorted(kinds))}-kind devices only: not to '{others[0]}'"
+            f"{more}"
+        )
+    return (line,)
 
 
 def schedule_before(
@@ -118,7 +138,9 @@ def _apply_and_verify(result: ScheduleResult, out: Path, options: Options) -> Sc
     """Write the applied model to `out` once the runtime agrees with it."""
     backend = schedule_backend_of(result.model.framework)
     applied = backend.apply_schedule(result.model, result.plan, name=out.name)
-    result = replace(result, notes=(*result.notes, *applied.notes))
+    result = replace(
+        result, notes=(*result.notes, *applied.notes), is_order_whole=applied.is_order_whole
+    )
     if options.verify:
         result = _verified(backend, applied, result, out.name, options)
         if not result.is_equal:
@@ -160,6 +182,8 @@ def _notes(result: ScheduleResult) -> tuple[str, ...]:
     guessed = result.costs[0].coverage.get("bytes", 0)
     if guessed:
         notes.append(f"{guessed} ops of {len(result.model.graph.ops)} are priced by bytes alone")
+    if any(device.pools for device in result.plan.system.devices):
+        notes.append("pools: on several devices a buffer gets an offset per device, not per pool")
     is_as_good = overflow_bytes(result.before) <= overflow_bytes(result.plan)
     is_as_fast = time_ns(result.before) <= time_ns(result.plan)
     if is_as_good and is_as_fast and peak_bytes(result.before) <= peak_bytes(result.plan):

@@ -21,7 +21,7 @@ from regal.backends.tensorflow.devices import (
 )
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.step import initializers, step_nodes
-from regal.backends.types import Verification
+from regal.backends.types import RuntimeCheck, Verification
 from regal.cli.main import main
 from regal.errors import BackendError, PlanError, UsageError
 from regal.files import write_all
@@ -30,6 +30,7 @@ from regal.frontends.tensorflow.read import read_graph_file
 from regal.frontends.tensorflow.schema import new, parse
 from tests.backends.simple_plans import model_plan, plan_in_order
 from tests.backends.simple_schedules import model_schedule, random_schedule, system
+from tests.backends.test_tensorflow_run import call
 from tests.corpus import corpus_file
 from tests.systems import device
 from tests.tf_graphs import (
@@ -390,3 +391,35 @@ def test_a_training_step_of_the_corpus_keeps_its_savers_apart() -> None:
         if text.startswith("^")
     )
     assert sum(made.device == "/device:CPU:1" for made in graph_def.node) > 100
+
+
+def test_an_order_into_a_function_and_out_again_is_not_called_whole(tmp_path: Path) -> None:
+    model = loaded(call(), tmp_path)
+    index = {op.name.rpartition("/")[2]: i for i, op in enumerate(model.graph.ops)}
+    for names, is_whole in (("a u v w b y", True), ("a u b v w y", False)):
+        order = [index[name] for name in names.split()]
+        applied = apply_schedule(model, model_schedule(model, [[0] * len(order)], [order]))
+        assert applied.is_order_whole is is_whole
+        said = [note for note in applied.notes if "cannot be written into the graph" in note]
+        assert len(said) == (not is_whole)
+
+
+def test_leaving_an_order_is_a_fault_only_where_it_was_written_whole() -> None:
+    """The runtime's verdict on placement counts in any case."""
+    check = RuntimeCheck(
+        runtime="x", outputs_equal=True, before={}, after={}, invocations=1,
+        placement_honored=True, order_honored=False,
+    )  # fmt: skip
+    assert check.is_honored(whole_order=False)
+    assert not check.is_honored(whole_order=True)
+    assert not replace(check, placement_honored=False).is_honored(whole_order=False)
+
+
+@pytest.mark.corpus
+def test_a_result_of_a_loop_that_the_step_does_not_need_is_not_waited_for() -> None:
+    """Two values leave the loop; the one for a queue comes out of another queue, which is empty."""
+    model = load(corpus_file("tf/grappler_queues_and_loops.pbtxt"), {}, {})
+    applied = apply_schedule(model, random_schedule(model, 1))
+    waits = {text for made in nodes_in(applied).values() for text in made.input if text[0] == "^"}
+    assert "^while/Exit" in waits
+    assert "^while/Exit_1" not in waits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from regal.cli.output import changed_bytes, time_text, verification_text
+from regal.cli.output import changed_bytes, changed_time, time_text, verification_text
 from regal.schedule_result import (
     arena_bytes,
     overflow_bytes,
@@ -34,7 +34,7 @@ def schedule_result_text(result: ScheduleResult, also_written: Sequence[Path] = 
         f" {len(result.model.graph.ops)} ops)",
         f"devices       {plan.system.name}: {_names(plan.system)}",
         f"objective     {plan.objective}",
-        f"running time  {_changed_time(time_ns(before), time_ns(plan))} (predicted);"
+        f"running time  {changed_time(time_ns(before), time_ns(plan))} (predicted);"
         f" {_bound(time_ns(plan) <= time_bound_ns(plan), time_text(time_bound_ns(plan)))}",
         f"peak memory   {changed_bytes(peak_bytes(before), peak_bytes(plan))};"
         f" {_bound(peak_bytes(plan) <= peak_bound(plan), f'{peak_bound(plan):,} B')}",
@@ -116,11 +116,6 @@ def _names(system: System) -> str:
     if len(names) > MOST_NAMES:
         return f"{names[0]} ... {names[-1]} ({len(names)})"
     return ", ".join(names)
-
-
-def _changed_time(before: int, after: int) -> str:
-    percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
-    return f"{time_text(before)} -> {time_text(after)}{percent}"
 
 
 def _bound(is_optimal: bool, bound: str) -> str:

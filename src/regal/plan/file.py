@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from regal.errors import PlanError
 from regal.graph.file import model_hash
+from regal.plan.pools import pools_from_dict, pools_to_dict
 from regal.plan.types import Allocation, ModelPlan, Plan
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         "peak_bytes": plan.peak_bytes,
         "arena_bytes": plan.arena_bytes,
         "lower_bound": {"peak_bytes": plan.peak_bound, "arena_bytes": plan.arena_bound},
+        **({} if plan.pools is None else {"pools": pools_to_dict(plan.pools, names)}),
     }
 
 
@@ -143,6 +145,7 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
             op_number(name, number): bodies_of(bodies, graph.ops[number[name]])
             for name, bodies in fields["bodies"].items()
         },
+        pools=pools_from_dict(fields["pools"], list(number)) if "pools" in fields else None,
     )
 
 
