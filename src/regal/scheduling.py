@@ -109,7 +109,7 @@ def search_schedule(
         threads=options.threads,
         in_place=options.in_place,
         sub_buffers=options.sub_buffers,
-        keeps_today=keeps_before(options.method),
+        keeps_before=keeps_before(options.method),
     )
     return plan_schedules(model, system, costs, search, before)
 

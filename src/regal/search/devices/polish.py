@@ -10,6 +10,7 @@ import numpy as np
 
 from regal import _native
 from regal.errors import BackendError
+from regal.search.devices.outcomes import score_of
 from regal.search.devices.window_model import Window, WindowModel, window_around
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ class _State:
 
     @property
     def score(self) -> DeviceScore:
-        return _native.score_devices(
-            self.outcome.figures, self.objective.per_ns, self.objective.per_byte
-        )
+        return score_of(self.outcome.figures, self.objective)
 
     def improve(self, window: Window, seed: int, seconds: float | None) -> bool:
         """Return whether a better schedule was found in a window."""
@@ -121,8 +120,7 @@ class _State:
         self.simulated += 1
         if figures is None:
             return False
-        score = _native.score_devices(figures, self.objective.per_ns, self.objective.per_byte)
-        if not score.is_better_than(self.score):
+        if not score_of(figures, self.objective).is_better_than(self.score):
             return False
         self.outcome = replace(self.outcome, schedule=schedule, figures=figures)
         return True
