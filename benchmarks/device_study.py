@@ -20,7 +20,6 @@ from typing import Any
 from regal.errors import RegalError
 from regal.frontends import load
 from regal.options import Options
-from regal.schedule_result import overflow_bytes, peak_bytes, time_ns
 from regal.scheduling import costs_of, schedule_before, search_schedule, system_for
 
 OTHERS = ("brkga", "brkga-tuned")
@@ -80,9 +79,9 @@ def rows_of(path: Path, objective: str, arguments: argparse.Namespace) -> list[d
         started = time.perf_counter()
         options = Options(objective=objective, method=method, seed=seed, **budget)
         plan = search_schedule(model, system, costs, before, options)
-        if overflow_bytes(plan):
+        if plan.overflow_bytes:
             raise RegalError(f"{method} exceeds a memory")
-        value = time_ns(plan) if objective == "time" else peak_bytes(plan)
+        value = plan.time_ns if objective == "time" else plan.peak_bytes
         return value, time.perf_counter() - started
 
     rows = []

@@ -9,6 +9,7 @@ from regal.cost.types import FORBIDDEN
 from regal.devices.file import system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
 from regal.plan.residents import residents_of
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan
 
 SCHEMA = "regal.result/1"
-NS_PER_S = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 from regal.devices.file import system_to_dict
 from regal.errors import RegalError
 from regal.plan.schedule_check import require_valid_model_schedule
-from regal.result import NS_PER_S
-from regal.schedule_result import (
-    overflow_bytes,
-    peak_bound,
-    peak_bytes,
-    time_bound_ns,
-    time_ns,
-)
 from regal.scheduling import costs_of, schedule_before, search_schedule
 from regal.search.devices.methods import DEVICE_METHODS, require_device_method
 from regal.search.devices.objectives import objective_of
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,17 +114,17 @@ def _row(
     objective = objective_of(
         options.objective,
         options.weights,
-        before_time_ns=time_ns(before),
-        before_peak_bytes=peak_bytes(before),
+        before_time_ns=before.time_ns,
+        before_peak_bytes=before.peak_bytes,
     )
     return ScheduleRow(
         method=name,
-        time_ns=time_ns(plan),
-        peak_bytes=peak_bytes(plan),
-        overflow_bytes=overflow_bytes(plan),
-        value=objective.value(time_ns(plan), peak_bytes(plan)),
-        time_bound_ns=time_bound_ns(plan),
-        peak_bound=peak_bound(plan),
+        time_ns=plan.time_ns,
+        peak_bytes=plan.peak_bytes,
+        overflow_bytes=plan.overflow_bytes,
+        value=objective.value(plan.time_ns, plan.peak_bytes),
+        time_bound_ns=plan.time_bound_ns,
+        peak_bound=plan.peak_bound,
         evaluations=plan.evaluations,
         seconds=seconds,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal import pipeline
-from regal.backends import backend_of, schedule_backend_of
+from regal.backends import backend_of, files_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
 from regal.comparison import compare_methods, comparison_to_dict
@@ -144,7 +144,7 @@ def apply(arguments: argparse.Namespace) -> int:
         applied = scheduler.apply_schedule(model, plan, name=out.name)
     else:
         applied = backend.apply(model, plan)
-    files = pipeline.files_of(backend, applied, out)
+    files = files_of(backend, applied, out)
     write_all(files, out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from regal.backends import schedule_backend_of
+from regal.backends import files_of, schedule_backend_of
 from regal.errors import BackendError
 from regal.files import write_all
 from regal.validation.types import Measured
@@ -63,8 +63,7 @@ class ScheduleExecutor:
                 applied = backend.apply_schedule(self.model, plan, name=out.name)
             except BackendError as error:
                 return Measured(failure=str(error))
-            files = {**applied.files, "": backend.encoded(applied.files[""], out)}
-            write_all(files, out, inputs=[], force=False)
+            write_all(files_of(backend, applied, out), out, inputs=[], force=False)
             verification = backend.verify_schedule(
                 self.path,
                 out,
