@@ -23,24 +23,10 @@ from regal.options import Options
 from regal.scheduling import costs_of, schedule_before, search_schedule, system_for
 
 OTHERS = ("brkga", "brkga-tuned")
-# 97.5 % points of the t distribution; past the table, of the normal one.
+# 97.5 % points of the t distribution for 1, 2, ... degrees of freedom; past the table, 2.
 T_POINTS = (
-    12.71,
-    4.30,
-    3.18,
-    2.78,
-    2.57,
-    2.45,
-    2.36,
-    2.31,
-    2.26,
-    2.23,
-    2.20,
-    2.18,
-    2.16,
-    2.14,
-    2.13,
-)
+    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
+)  # fmt: skip
 TIE = 1e-9
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -280,7 +278,4 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:
-    # Names may hold characters that the terminal's encoding lacks.
-    encoding = sys.stdout.encoding or "utf-8"
-    safe = text.encode(encoding, "backslashreplace").decode(encoding)
-    print(json.dumps(document) if arguments.json else safe)
+    output.print_result(document, text, as_json=arguments.json)
