@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 5_000  # of each method, where the caller sets no limit
-CP_SAT_SECONDS = 5.0  # methods that count no evaluations end by the clock alone
+# Solvers end by the clock: they count few evaluations, or none, and each takes long.
+SOLVERS = ("cp-sat", "window-polish")
+SOLVER_SECONDS = 5.0
 LEARNING_EVALUATIONS = 500  # learning on one graph takes about 20 ms of each
 
 
@@ -96,8 +98,8 @@ def _method_row(
 ) -> ScheduleRow:
     started = time.perf_counter()
     options = replace(options, method=name)
-    if name == "cp-sat" and options.seconds is None:
-        options = replace(options, seconds=CP_SAT_SECONDS)
+    if name in SOLVERS and options.seconds is None:
+        options = replace(options, seconds=SOLVER_SECONDS)
     if name == "graph-as-sequence" and options.evaluations == DEFAULT_EVALUATIONS:
         options = replace(options, evaluations=LEARNING_EVALUATIONS)
     try:
