@@ -62,8 +62,8 @@ void bind_device_anneal(nb::module_& module) {
             });
         return {std::move(result.schedule), result.score, result.evaluations, was_interrupted};
       },
-      "problem"_a, "per_ns"_a, "per_byte"_a, "placements"_a, "orders"_a, "seed"_a, "threads"_a, "evaluations"_a, "seconds"_a,
-      "value"_a, "cancel"_a,
+      "problem"_a, "per_ns"_a, "per_byte"_a, "placements"_a, "orders"_a, "seed"_a, "threads"_a,
+      "evaluations"_a, "seconds"_a, "value"_a, "cancel"_a,
       "Anneals placements under list scheduling, from the best of (k, n_ops) placements and orders; see\n"
       "native/device_anneal.h. Returns schedule, score, evaluations, and whether Ctrl-C ended it.");
 }
