@@ -20,28 +20,13 @@ from typing import Any
 from regal.errors import RegalError
 from regal.frontends import load
 from regal.options import Options
-from regal.schedule_result import overflow_bytes, peak_bytes, time_ns
 from regal.scheduling import costs_of, schedule_before, search_schedule, system_for
 
 OTHERS = ("brkga", "brkga-tuned")
-# 97.5 % points of the t distribution; past the table, of the normal one.
+# 97.5 % points of the t distribution for 1, 2, ... degrees of freedom; past the table, 2.
 T_POINTS = (
-    12.71,
-    4.30,
-    3.18,
-    2.78,
-    2.57,
-    2.45,
-    2.36,
-    2.31,
-    2.26,
-    2.23,
-    2.20,
-    2.18,
-    2.16,
-    2.14,
-    2.13,
-)
+    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
+)  # fmt: skip
 TIE = 1e-9
 
 
@@ -80,9 +65,9 @@ def rows_of(path: Path, objective: str, arguments: argparse.Namespace) -> list[d
         started = time.perf_counter()
         options = Options(objective=objective, method=method, seed=seed, **budget)
         plan = search_schedule(model, system, costs, before, options)
-        if overflow_bytes(plan):
+        if plan.overflow_bytes:
             raise RegalError(f"{method} exceeds a memory")
-        value = time_ns(plan) if objective == "time" else peak_bytes(plan)
+        value = plan.time_ns if objective == "time" else plan.peak_bytes
         return value, time.perf_counter() - started
 
     rows = []

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from regal.backends import backend_of
+from regal.backends import backend_of, files_of
 from regal.cost.types import FORBIDDEN
 from regal.devices.presets import system_file
 from regal.errors import UsageError
@@ -268,11 +268,6 @@ def _without_growth(backend: Backend, best: _Written, name: str, options: Option
             if not verification.grows:
                 return best
     return best
-
-
-def files_of(backend: Backend, applied: AppliedModel, out: Path) -> dict[str, bytes]:
-    """Return the files of an applied model, the model itself in the form that `out` asks for."""
-    return {**applied.files, "": backend.encoded(applied.files[""], out)}
 
 
 def _verified(

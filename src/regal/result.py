@@ -11,6 +11,7 @@ from regal.devices.file import pool_to_dict, system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
 from regal.plan.residents import residents_of
 from regal.plan.sub_buffers import embedded
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from regal.plan.types import ModelPlan, Plan
 
 SCHEMA = "regal.result/1"
-NS_PER_S = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 from regal.devices.file import system_to_dict
 from regal.errors import RegalError
 from regal.plan.schedule_check import require_valid_model_schedule
-from regal.result import NS_PER_S
-from regal.schedule_result import (
-    overflow_bytes,
-    peak_bound,
-    peak_bytes,
-    time_bound_ns,
-    time_ns,
-)
 from regal.scheduling import costs_of, schedule_before, search_schedule
 from regal.search.devices.methods import DEVICE_METHODS, require_device_method
 from regal.search.devices.objectives import objective_of
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +26,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 5_000  # of each method, where the caller sets no limit
-CP_SAT_SECONDS = 5.0  # methods that count no evaluations end by the clock alone
+# Solvers end by the clock: they count few evaluations, or none, and each takes long.
+SOLVERS = ("cp-sat", "window-polish")
+SOLVER_SECONDS = 5.0
 LEARNING_EVALUATIONS = 500  # learning on one graph takes about 20 ms of each
 # What a report compares a result with: no search, 0.3 s of each for 2,500 ops.
 RULES = ("single-device", "round-robin", "m-topo", "m-etf", "etf", "heft", "cpop", "peft")
@@ -129,8 +124,8 @@ def _method_row(
 ) -> ScheduleRow:
     started = time.perf_counter()
     options = replace(options, method=name)
-    if name == "cp-sat" and options.seconds is None:
-        options = replace(options, seconds=CP_SAT_SECONDS)
+    if name in SOLVERS and options.seconds is None:
+        options = replace(options, seconds=SOLVER_SECONDS)
     if name == "graph-as-sequence" and options.evaluations == DEFAULT_EVALUATIONS:
         options = replace(options, evaluations=LEARNING_EVALUATIONS)
     try:
@@ -147,17 +142,17 @@ def _row(
     objective = objective_of(
         options.objective,
         options.weights,
-        before_time_ns=time_ns(before),
-        before_peak_bytes=peak_bytes(before),
+        before_time_ns=before.time_ns,
+        before_peak_bytes=before.peak_bytes,
     )
     return ScheduleRow(
         method=name,
-        time_ns=time_ns(plan),
-        peak_bytes=peak_bytes(plan),
-        overflow_bytes=overflow_bytes(plan),
-        value=objective.value(time_ns(plan), peak_bytes(plan)),
-        time_bound_ns=time_bound_ns(plan),
-        peak_bound=peak_bound(plan),
+        time_ns=plan.time_ns,
+        peak_bytes=plan.peak_bytes,
+        overflow_bytes=plan.overflow_bytes,
+        value=objective.value(plan.time_ns, plan.peak_bytes),
+        time_bound_ns=plan.time_bound_ns,
+        peak_bound=plan.peak_bound,
         evaluations=plan.evaluations,
         seconds=seconds,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regal.backends.tensorflow.bodies import Library, Planned, bodies_of, trace_name
+from regal.backends.tensorflow.bodies import Library, Planned, bodies_of
 from regal.backends.tensorflow.chain import Unit, chain_of
 from regal.backends.tensorflow.flatten import flatten
 from regal.backends.tensorflow.nodes import Nodes, edge_of
@@ -197,7 +197,6 @@ def test_a_function_is_ordered_inside_and_as_a_whole() -> None:
     for body in bodies_of(library, planned):
         edges[body.name] = list(chain_of(body.nodes, facts_of(body.nodes), body.units).edges)
     assert edges == {"": [("call", "c"), ("c", "b")], "F": [("v", "u")]}
-    assert trace_name(library, ("F", "u")) == "call/u"
 
 
 def test_an_op_between_the_ops_of_a_function_is_loose() -> None:

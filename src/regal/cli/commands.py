@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal import comparison, pipeline, schedule_comparison
-from regal.backends import backend_of, schedule_backend_of
+from regal.backends import backend_of, files_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
 from regal.devices.presets import system_named
@@ -174,7 +172,7 @@ def apply(arguments: argparse.Namespace) -> int:
         applied = scheduler.apply_schedule(model, plan, name=out.name)
     else:
         applied = backend.apply(model, plan)
-    files = pipeline.files_of(backend, applied, out)
+    files = files_of(backend, applied, out)
     write_all(files, out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),
@@ -316,7 +314,4 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:
-    # Names may hold characters that the terminal's encoding lacks.
-    encoding = sys.stdout.encoding or "utf-8"
-    safe = text.encode(encoding, "backslashreplace").decode(encoding)
-    print(json.dumps(document) if arguments.json else safe)
+    output.print_result(document, text, as_json=arguments.json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,14 @@ def progress(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
+
+
+def print_result(document: dict[str, Any], text: str, *, as_json: bool) -> None:
+    """Print the JSON object of a result, or the text for people."""
+    # Names may hold characters that the terminal's encoding lacks.
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = text.encode(encoding, "backslashreplace").decode(encoding)
+    print(json.dumps(document) if as_json else safe)
 
 
 def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:

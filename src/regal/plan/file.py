@@ -45,6 +45,37 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
     Raises:
         PlanError: not JSON, not this schema, or a plan of another model.
     """
+    document, entries = entries_of(data, model, name)
+    try:
+        if document["devices"] != [DEVICE]:
+            raise PlanError(
+                f"'{name}' has no system, but lists devices {repr_of(document['devices'])}; a plan"
+                f" without one has ['{DEVICE}']"
+            )
+        plans = tuple(
+            _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
+        )
+        return ModelPlan(
+            graph_hash=document["graph_hash"],
+            method=text(document["method"]),
+            seed=natural(document["seed"]),
+            evaluations=natural(document["evaluations"]),
+            plans=plans,
+        )
+    except KeyError as error:
+        raise PlanError(f"'{name}' is not a whole plan: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PlanError(f"'{name}' is not a whole plan: {error}") from None
+
+
+def entries_of(data: bytes, model: LoadedModel, name: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return the JSON object of a plan file, and that of each entry of `model` in it.
+
+    The object itself is that of the main entry.
+
+    Raises:
+        PlanError: not JSON, not this schema, or a plan of another model.
+    """
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -62,27 +93,7 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
     if not isinstance(others, list) or 1 + len(others) != len(model.entries):
         found = 1 + len(others) if isinstance(others, list) else repr_of(others)
         raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
-    entries = [document, *others]
-    try:
-        if document["devices"] != [DEVICE]:
-            raise PlanError(
-                f"'{name}' has no system, but lists devices {repr_of(document['devices'])}; a plan"
-                f" without one has ['{DEVICE}']"
-            )
-        plans = tuple(
-            _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
-        )
-        return ModelPlan(
-            graph_hash=expected,
-            method=text(document["method"]),
-            seed=natural(document["seed"]),
-            evaluations=natural(document["evaluations"]),
-            plans=plans,
-        )
-    except KeyError as error:
-        raise PlanError(f"'{name}' is not a whole plan: {error} is missing") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise PlanError(f"'{name}' is not a whole plan: {error}") from None
+    return document, [document, *others]
 
 
 def plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:

@@ -93,12 +93,6 @@ def bodies_of(library: Library, planned: Planned) -> list[Body]:
     return [_body(library, name, planned) for name in names]
 
 
-def trace_name(library: Library, home: Home) -> str:
-    """Return how TensorFlow calls a node once it has put bodies in place of calls."""
-    body, node = home
-    return "/".join([*(call for _, call in library.path(body)), node])
-
-
 def _body(library: Library, name: str, planned: Planned) -> Body:
     depth = len(library.path(name))
     units: list[Unit] = []
