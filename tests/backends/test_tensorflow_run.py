@@ -20,8 +20,7 @@ from regal.backends.tensorflow.devices import (
     worker_devices,
 )
 from regal.backends.tensorflow.files import source_of
-from regal.backends.tensorflow.judge import judged, run_request
-from regal.backends.tensorflow.request import Case, Job, Request
+from regal.backends.tensorflow.judge import judged
 from regal.backends.tensorflow.verify import trials_of, units_of
 from regal.frontends.tensorflow import load
 from regal.frontends.tensorflow.schema import parse
@@ -59,7 +58,6 @@ pytestmark = pytest.mark.skipif(
     find_spec("tensorflow") is None, reason="TensorFlow is not installed"
 )
 
-STRING = 7  # TensorFlow's number of the type
 WIDE = 8 * 256 * 256 * 4  # bytes
 ROW = 256 * 4
 
@@ -384,33 +382,3 @@ def test_another_order_is_caught(checks: dict[str, list[RuntimeCheck]]) -> None:
     assert check.outputs_equal
     assert check.order_honored is False
     assert "which is planned before it" in check.detail
-
-
-def text_constant(name: str, text: bytes) -> Proto:
-    made = node("Const", name)
-    made.attr["dtype"].type = made.attr["value"].tensor.dtype = STRING
-    made.attr["value"].tensor.tensor_shape.SetInParent()
-    made.attr["value"].tensor.string_val.append(text)
-    return made
-
-
-def test_what_a_graph_writes_by_a_relative_name_is_not_left_where_the_user_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Graphs that write are refused before; here one is run all the same."""
-    user, folder = tmp_path / "user", tmp_path / "child"
-    user.mkdir()
-    folder.mkdir()
-    monkeypatch.chdir(user)
-    wanted = graph(
-        [
-            text_constant("name", b"dropped.txt"),
-            text_constant("text", b"x"),
-            node("WriteFile", "write", "name", "text"),
-        ]
-    )
-    case = Case(name="before", graph=str(save(wanted, tmp_path / "m.pb")))
-    job = Job(cases=(case,), feeds=(), fetches=(), targets=("write",), init=())
-    run_request(Request(jobs=(job,), n_devices=1, seed=0, invocations=1), folder, 120)
-    assert (folder / "dropped.txt").read_bytes() == b"x"
-    assert list(user.iterdir()) == []
