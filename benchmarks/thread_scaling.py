@@ -62,26 +62,26 @@ def main() -> int:
     return 0 if is_same else 1
 
 
-def on_one(graph: Graph, budget: Budget) -> Callable[[int, int], list[int]]:
+def on_one(graph: Graph, budget: Budget) -> Callable[[int, int], bytes]:
     """Return what searches an order with a seed and a number of threads."""
     problem = order_problem(graph).native
 
-    def run(seed: int, threads: int) -> list[int]:
-        return run_brkga(problem, budget, seed=seed, threads=threads).order.tolist()
+    def run(seed: int, threads: int) -> bytes:
+        return run_brkga(problem, budget, seed=seed, threads=threads).order.tobytes()
 
     return run
 
 
-def on_devices(graph: Graph, devices: str, budget: Budget) -> Callable[[int, int], list[int]]:
+def on_devices(graph: Graph, devices: str, budget: Budget) -> Callable[[int, int], bytes]:
     """Return what searches a placement with a seed and a number of threads."""
     system = system_named(devices)
     problem = schedule_problem(graph, system, graph_cost(graph, system))
     method = device_method_named("brkga-tuned")
     objective = Objective(name="time", per_ns=1.0, per_byte=0.0)
 
-    def run(seed: int, threads: int) -> list[int]:
+    def run(seed: int, threads: int) -> bytes:
         outcome = method(problem, objective, budget, seed=seed, threads=threads)
-        return outcome.schedule.placement.tolist()
+        return outcome.schedule.placement.tobytes()
 
     return run
 
