@@ -21,6 +21,7 @@ ORDER = [
     {"scheduling"},
     {"pipeline", "report"},
     {"inspection", "comparison", "schedule_comparison", "validation", "data"},
+    {"evaluation"},
     {"__init__"},
     {"cli"},
     {"__main__"},

@@ -185,7 +185,7 @@ def _plan_entry(
 ) -> SchedulePlan:
     """Return the checked schedule of one entry."""
     graph = restricted(graph, in_place=search.in_place, sub_buffers=search.sub_buffers)
-    bodies = _planned_bodies(graph, search)
+    bodies = planned_bodies(graph, search.body_method, seed=search.seed, threads=search.threads)
     workspace = planned_workspace(graph, bodies)
     problem = schedule_problem(graph, system, cost, workspace)
     objective = objective_of(
@@ -194,7 +194,7 @@ def _plan_entry(
         before_time_ns=before.figures.time_ns,
         before_peak_bytes=before.figures.peak,
     )
-    today = _completed(problem, before.schedule.placement, before.schedule.order)
+    today = completed_outcome(problem, before.schedule.placement, before.schedule.order)
     found = _searched(problem, objective, search, is_last=is_last)
     best = today if found is None else found
     if search.keeps_today and _score(today, objective).is_better_than(_score(best, objective)):
@@ -228,16 +228,19 @@ def peak_floor(problem: ScheduleProblem) -> int:
     return max(bound, -(-shared.lower_bound // problem.n_devices))
 
 
-def _planned_bodies(graph: Graph, search: DeviceSearch) -> Bodies:
+def planned_bodies(
+    graph: Graph, method: OrderMethod = regal, *, seed: int = 0, threads: int = 1
+) -> Bodies:
+    """Return the plans of the bodies of each op that has some, on one device."""
     return {
         i: tuple(
             plan_graph(
                 body,
                 Search(
-                    method=search.body_method,
+                    method=method,
                     meter=Meter(evaluations=BODY_EVALUATIONS),
-                    seed=search.seed,
-                    threads=search.threads,
+                    seed=seed,
+                    threads=threads,
                 ),
                 None,
                 is_last=False,
@@ -266,11 +269,17 @@ def _on_first_devices(problem: ScheduleProblem, order: Order) -> DeviceOutcome:
     """Return the schedule with each colocation group on the first device that may run it."""
     may_run = problem.native.may_run.reshape(-1, problem.n_devices)
     placement = may_run.argmax(axis=1)[problem.native.group] if problem.n_ops else []
-    return _completed(problem, [int(device) for device in placement], order)
+    return completed_outcome(problem, [int(device) for device in placement], order)
 
 
-def _completed(problem: ScheduleProblem, placement: Sequence[int], order: Order) -> DeviceOutcome:
-    """Return the schedule of a placement and an order, with transfers as the links choose."""
+def completed_outcome(
+    problem: ScheduleProblem, placement: Sequence[int], order: Order
+) -> DeviceOutcome:
+    """Return the schedule of a placement and an order, with transfers as the links choose.
+
+    Raises:
+        PlanError: the order runs an op before one that it depends on.
+    """
     schedule = complete_schedule(
         problem.native,
         np.array(placement, dtype=np.int64),

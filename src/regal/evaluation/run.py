@@ -1,0 +1,151 @@
+"""Run a suite: what has no row yet is run in worker processes, and every run becomes a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from regal.evaluation.cells import cells_of, problems_of
+from regal.evaluation.graphs import sources_of
+from regal.evaluation.prepare import prepared
+from regal.evaluation.provenance import commit, load, machine
+from regal.evaluation.rows import newest, read_rows, row_to_json
+from regal.evaluation.runs import FAILURES, Setting, failed_row, reason_of, row_of
+from regal.evaluation.suite import TUNING
+from regal.evaluation.workers import run_batches
+from regal.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from regal.evaluation.cells import Cell
+    from regal.evaluation.rows import Row
+    from regal.evaluation.suite import Suite
+    from regal.search.devices.types import DeviceMethod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A cell, and the wall time that its budget stands for where another row decided it."""
+
+    cell: Cell
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where graphs are: the data set, and what paths of files are relative to."""
+
+    data: Path
+    files: Path
+
+
+def run_suite(
+    suite: Suite,
+    rows_file: Path,
+    folders: Folders,
+    *,
+    workers: int = 1,
+    retry: bool = False,
+    methods: Mapping[str, DeviceMethod] | None = None,
+    told: Callable[[int, int], None] | None = None,
+) -> list[Row]:
+    """Return one row per run of a suite; those that were not in `rows_file` are run and added.
+
+    Args:
+        suite: what to run.
+        rows_file: JSON lines; it is made if need be. Rows of other runs in it stay untouched.
+        folders: where graphs are.
+        workers: processes at the same time.
+        retry: run again what failed.
+        methods: further methods by name; they must be importable in another process.
+        told: is called with the number of rows that are there, and of all.
+
+    Raises:
+        UsageError: the suite names no graph or one it must not, or the rows cannot be read.
+    """
+    sources = sources_of(suite, data=folders.data, files=folders.files)
+    cells = [cell for problem in problems_of(suite, sources) for cell in cells_of(suite, problem)]
+    known = newest(read_rows(rows_file)) if rows_file.exists() else []
+    if retry:
+        known = [row for row in known if not row.failure]
+        write_atomically(rows_file, "".join(map(row_to_json, known)).encode())
+    rows = {row.id: row for row in known}
+    setting = Setting(
+        suite=suite.name,
+        is_tuning=suite.purpose == TUNING,
+        threads=suite.threads,
+        weights=suite.weights,
+        commit=commit(),
+        machine={**machine(), "workers": workers},
+        methods=methods or {},
+    )
+    # Runs whose time another run decides come after all others.
+    for is_later in (False, True):
+        runs = {_run_key(cell): cell.id for cell in cells if not cell.budget.seconds_of}
+        tasks = [
+            _task(cell, runs, rows)
+            for cell in cells
+            if cell.id not in rows and bool(cell.budget.seconds_of) is is_later
+        ]
+        for row in _run(tasks, setting, folders, workers, suite.limit_seconds):
+            with rows_file.open("a") as file:
+                file.write(row_to_json(row))
+            rows[row.id] = row
+            if told is not None:
+                told(sum(cell.id in rows for cell in cells), len(cells))
+    return [rows[cell.id] for cell in cells]
+
+
+def _run_key(cell: Cell) -> tuple[object, ...]:
+    """Return what a budget names when it refers to the time of another run."""
+    evaluations = cell.budget.evaluations
+    return (cell.problem, cell.objective, cell.seed, cell.method.label, evaluations)
+
+
+def _task(cell: Cell, runs: Mapping[tuple[object, ...], str], rows: Mapping[str, Row]) -> Task:
+    """Return a cell with its time; None where the run that decides it has no result."""
+    rule = cell.budget
+    if not rule.seconds_of:
+        return Task(cell=cell)
+    key = (cell.problem, cell.objective, cell.seed, rule.seconds_of, rule.evaluations)
+    row = rows[runs[key]]
+    return Task(cell=cell, seconds=None if row.failure else row.seconds)
+
+
+def _run(
+    tasks: Sequence[Task], setting: Setting, folders: Folders, workers: int, limit_seconds: float
+) -> Iterator[Row]:
+    batches: dict[object, list[Task]] = {}
+    for task in tasks:
+        batches.setdefault(task.cell.problem, []).append(task)
+    work = partial(_work, setting=setting, folders=folders)
+    failed = partial(_failed, setting=setting)
+    for _, row in run_batches(
+        batches.values(), work, failed, workers=workers, limit_seconds=limit_seconds
+    ):
+        yield row
+
+
+def _failed(task: Task, reason: str, setting: Setting) -> Row:
+    return failed_row(task.cell, setting, reason)
+
+
+def _work(tasks: Sequence[Task], setting: Setting, folders: Folders) -> Iterator[Row | None]:
+    """Yield the rows of one problem; None once it is prepared."""
+    try:
+        problem = prepared(tasks[0].cell.problem, is_tuning=setting.is_tuning, data=folders.data)
+    except FAILURES as error:
+        for task in tasks:
+            yield failed_row(task.cell, setting, reason_of(error))
+        return
+    yield None
+    for task in tasks:
+        if task.cell.budget.seconds_of and task.seconds is None:
+            reason = f"the run of '{task.cell.budget.seconds_of}' that decides its time failed"
+            yield failed_row(task.cell, setting, reason)
+            continue
+        row = row_of(task.cell, problem, setting, task.seconds)
+        yield replace(row, machine={**row.machine, "load": load()})
