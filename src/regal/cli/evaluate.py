@@ -44,7 +44,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
         rows = run_suite(
             suite,
             path,
-            Folders(data=arguments.set or SHIPPED, files=arguments.files),
+            Folders(data=arguments.set or SHIPPED, files=tuple(arguments.files)),
             workers=arguments.workers,
             retry=arguments.retry,
             told=_tell,

@@ -40,8 +40,8 @@ def add_evaluate(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="folder of a data set that was built (default: the one that ships)",
     )  # fmt: skip
     command.add_argument(
-        "--files", type=Path, default=Path(), metavar="FOLDER",
-        help="where the files are that a suite names (default: here)",
+        "--files", action="append", default=[], type=Path, metavar="FOLDER",
+        help="where files are that a suite names; give it again for further folders (default: here)",
     )  # fmt: skip
     command.add_argument(
         "--plots", type=Path, metavar="FOLDER", help="also write curves and gains as SVG"

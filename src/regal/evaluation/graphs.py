@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,8 @@ from regal.graph.file import model_hash
 from regal.graph.types import LoadedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from regal.data.entries import Entry
     from regal.evaluation.suite import GraphsRule, Suite
     from regal.graph.types import Graph
@@ -53,13 +54,15 @@ class Loaded:
     peak_bytes: int | None = None
 
 
-def sources_of(suite: Suite, *, data: Path = SHIPPED, files: Path = Path()) -> list[GraphSource]:
+def sources_of(
+    suite: Suite, *, data: Path = SHIPPED, files: Sequence[Path] = ()
+) -> list[GraphSource]:
     """Return the graphs of a suite, each once.
 
     Args:
         suite: what to run.
         data: folder of the data set.
-        files: folder that the paths of files are relative to.
+        files: folders that the paths of files are relative to; the first that has one gives it.
 
     Raises:
         UsageError: a rule names no graph, a file is missing, or a suite for tuning asks for
@@ -153,13 +156,13 @@ def _rank(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _files(rule: GraphsRule, folder: Path) -> list[GraphSource]:
+def _files(rule: GraphsRule, folders: Sequence[Path]) -> list[GraphSource]:
     found = []
     for text in rule.files:
-        path = folder / os.path.expanduser(text)
+        path = next((folder / text for folder in folders if (folder / text).exists()), Path(text))
         data = next((path / name for name in FOLDER_PARTS if (path / name).is_file()), path)
         if not data.is_file():
-            raise UsageError(f"graph file '{path}' does not exist; --files names its folder")
+            raise UsageError(f"graph file '{text}' does not exist; --files names its folder")
         found.append(
             GraphSource(
                 key=Path(text).name if Path(text).is_absolute() else text,

@@ -137,7 +137,10 @@ def _planted_time(rng: random.Random, each: int, n_devices: int, name: str) -> P
 def _planted_memory(rng: random.Random, each: int, n_devices: int, name: str) -> Planted:
     """Return chains whose outputs fill the devices; what they hand on fits beside them."""
     total = each * MEAN_BYTES
-    kept, handed, device_of, reads = [], [], [], []
+    kept: list[int] = []
+    handed: list[int] = []
+    device_of: list[int] = []
+    reads: list[list[int]] = []
     for device in range(n_devices):
         sizes = _parts(rng, each, total, STEP_BYTES)
         left = total

@@ -39,7 +39,7 @@ class Folders:
     """Where graphs are: the data set, and what paths of files are relative to."""
 
     data: Path
-    files: Path
+    files: tuple[Path, ...] = ()
 
 
 def run_suite(

@@ -47,8 +47,10 @@ class BudgetRule:
     def text(self) -> str:
         """Return the budget in words, as rows and tables call it."""
         if self.seconds_of:
-            return f"the time of {self.seconds_of} ({self.evaluations:,} evaluations)"
-        return f"{self.seconds:g} s" if self.evaluations is None else f"{self.evaluations:,}"
+            return f"time of {self.seconds_of}, {self.evaluations:,} evaluations"
+        if self.evaluations is not None:
+            return f"{self.evaluations:,} evaluations"
+        return f"{self.seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

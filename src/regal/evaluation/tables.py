@@ -26,11 +26,11 @@ GAINS_HEAD = (
     "| objective | devices | budget | method | gain [95 %] | median | better/equal/worse |"
     " of best | of bound | CPU s | runs | families |"
 )
-GAINS_RULE = "|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+GAINS_RULE = "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 GAPS_HEAD = "| objective | budget | method | mean gap | largest gap | optimal | runs | CPU s |"
-GAPS_RULE = "|---|--:|---|--:|--:|--:|--:|--:|"
+GAPS_RULE = "|---|---|---|--:|--:|--:|--:|--:|"
 FAILURES_HEAD = "| method | budget | runs | reason | for example |"
-FAILURES_RULE = "|---|--:|--:|---|---|"
+FAILURES_RULE = "|---|---|--:|---|---|"
 MOST_FAILURES = 20  # kinds of them
 MOST_REASON = 120  # characters
 

@@ -293,7 +293,7 @@ class _Run:
 
     def _start(self) -> NDArray[np.uint32]:
         """Return the chromosome to move: the one that decodes to the better schedule."""
-        choices = list(
+        choices: list[NDArray[np.uint32]] = list(
             _native.encode_schedule(self._compact, self._decoder, self._kept[0].schedule)
         )
         if self._found.best is not None:
@@ -302,7 +302,7 @@ class _Run:
         if limit is not None and self._spent + len(choices) >= limit:
             return choices[0]  # no evaluation is left to tell them apart
         weights = (self._objective.per_ns, self._objective.per_byte)
-        best: NDArray[np.uint32] = choices[0]
+        best = choices[0]
         best_score: DeviceScore | None = None
         for genes in choices:
             _, score = _native.decode_schedule(self._compact, self._decoder, *weights, genes)
