@@ -41,7 +41,7 @@ def add_evaluate(verbs: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument(
         "--files", action="append", default=[], type=Path, metavar="FOLDER",
-        help="where files are that a suite names; give it again for further folders (default: here)",
+        help="where files are that a suite names (default: here); may be given more than once",
     )  # fmt: skip
     command.add_argument(
         "--plots", type=Path, metavar="FOLDER", help="also write curves and gains as SVG"
