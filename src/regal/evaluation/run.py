@@ -68,11 +68,7 @@ def run_suite(
     """
     sources = sources_of(suite, data=folders.data, files=folders.files)
     cells = [cell for problem in problems_of(suite, sources) for cell in cells_of(suite, problem)]
-    known = newest(read_rows(rows_file)) if rows_file.exists() else []
-    if retry:
-        known = [row for row in known if not row.failure]
-        write_atomically(rows_file, "".join(map(row_to_json, known)).encode())
-    rows = {row.id: row for row in known}
+    rows = {row.id: row for row in _known(rows_file, retry=retry)}
     setting = Setting(
         suite=suite.name,
         is_tuning=suite.purpose == TUNING,
@@ -97,6 +93,19 @@ def run_suite(
             if told is not None:
                 told(sum(cell.id in rows for cell in cells), len(cells))
     return [rows[cell.id] for cell in cells]
+
+
+def _known(path: Path, *, retry: bool) -> list[Row]:
+    """Return the rows that are there, and leave the file so that rows can be added to it."""
+    if not path.exists():
+        return []
+    rows = newest(read_rows(path))
+    if retry:
+        rows = [row for row in rows if not row.failure]
+    text = "".join(map(row_to_json, rows)).encode()
+    if text != path.read_bytes():  # a row was cut off, replaced, or is to be tried again
+        write_atomically(path, text)
+    return rows
 
 
 def _run_key(cell: Cell) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+START_SECONDS = 120.0  # a busy machine may take so long to start a process and load a graph
 LOOK_SECONDS = 0.5  # how often the clocks of the items are looked at
 ITEMS_PER_PROCESS = 2_000  # then a fresh one: libraries keep memory
 
@@ -39,7 +40,7 @@ def run_batches(
         work: importable, and so are its arguments.
         failed: makes the result of an item whose process died, or that took too long.
         workers: processes at the same time.
-        limit_seconds: of wall time per item, and for what a batch shares.
+        limit_seconds: of wall time per item; what a batch shares may take START_SECONDS more.
     """
     waiting = [list(batch) for batch in batches if batch]
     pool = [_Worker(work) for _ in range(workers)]
@@ -72,6 +73,8 @@ class _Worker(Generic[Item, Result]):
     here: Connection | None = None
     process: BaseProcess | None = None
     since: float = 0.0
+    is_starting: bool = False  # nothing has come from the batch at hand
+    is_gone: bool = False  # it closed its end
     done: int = 0
 
     def give(self, batch: list[Item]) -> None:
@@ -83,9 +86,9 @@ class _Worker(Generic[Item, Result]):
             self.process = context.Process(target=_serve, args=(self.work, there), daemon=True)
             self.process.start()
             there.close()
-            self.done = 0
+            self.done, self.is_gone = 0, False
         self.items = batch
-        self.since = time.monotonic()
+        self.since, self.is_starting = time.monotonic(), True
         self.here.send(batch)
 
     def results(self) -> Iterator[tuple[Item, Result]]:
@@ -93,9 +96,10 @@ class _Worker(Generic[Item, Result]):
         while self.items and self.here is not None and self.here.poll():
             try:
                 result: Result | None = self.here.recv()
-            except EOFError:
+            except (EOFError, OSError):  # between two results, or in the middle of one
+                self.is_gone = True
                 return
-            self.since = time.monotonic()
+            self.since, self.is_starting = time.monotonic(), False
             if result is not None:
                 self.done += 1
                 yield self.items.pop(0), result
@@ -104,10 +108,12 @@ class _Worker(Generic[Item, Result]):
         """Return why the item at hand will have no result, "" if it may still have one."""
         if not self.items or self.process is None or self.here is None:
             return ""
-        if not self.process.is_alive() and not self.here.poll():
+        if self.is_gone:
+            self.process.join()
             return f"the process died with exit code {self.process.exitcode}"
-        if time.monotonic() - self.since > limit_seconds:
-            return f"did not finish within {limit_seconds:g} s"
+        limit = limit_seconds + (START_SECONDS if self.is_starting else 0.0)
+        if time.monotonic() - self.since > limit:
+            return f"did not finish within {limit:g} s"
         return ""
 
     def end(self) -> None:
