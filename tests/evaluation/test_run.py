@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 
 from regal.data.entries import SHIPPED
@@ -16,16 +19,15 @@ from tests.evaluation.fakes import FAKES
 from tests.evaluation.made import row, suite
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from regal.evaluation.rows import Row
     from regal.evaluation.suite import Suite
 
 FOLDERS = Folders(data=SHIPPED)
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 
-def run(runs: Suite, path: Path, **options: bool) -> list[Row]:
-    return run_suite(runs, path, FOLDERS, methods=FAKES, **options)
+def run(runs: Suite, path: Path) -> list[Row]:
+    return run_suite(runs, path, FOLDERS, methods=FAKES)
 
 
 def test_a_method_that_hangs_or_dies_costs_its_own_runs_only(tmp_path: Path) -> None:
@@ -73,7 +75,10 @@ def test_rows_say_what_was_run_where_and_with_what(tmp_path: Path) -> None:
     assert one.machine["workers"] == 1
     assert one.version
     assert one.before == 200_000
-    assert (tmp_path / "rows.jsonl").read_text() == row_to_json(one)
+    text = (tmp_path / "rows.jsonl").read_text()
+    assert text == row_to_json(one)
+    schema = json.loads((SCHEMAS / "row.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(json.loads(text))
 
 
 def test_a_budget_may_be_the_time_that_another_method_took(tmp_path: Path) -> None:

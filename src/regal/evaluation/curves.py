@@ -44,7 +44,8 @@ def curves_of(suite: Suite, rows: Sequence[Row], objective: str) -> dict[str, Cu
             is_meant = row.method == method.label and row.objective == objective
             if is_meant and not row.failure and row.asked_evaluations is not None:
                 best = known[row.problem].best
-                runs[row.problem, row.seed] += _points(row, best)
+                if best > 0:  # nothing is a percentage of 0: task graphs without bytes
+                    runs[row.problem, row.seed] += _points(row, best)
         curve = _mean_curve(runs, grid)
         if curve:
             found[method.label] = curve
@@ -53,8 +54,6 @@ def curves_of(suite: Suite, rows: Sequence[Row], objective: str) -> dict[str, Cu
 
 def _points(row: Row, best: float) -> list[tuple[int, float]]:
     """Return (evaluations, ratio to the best) of a row: its result, and its curve."""
-    if best <= 0:
-        return []
     points = [(count, value) for count, _, value in row.curve]
     return [(count, value / best) for count, value in [*points, (row.evaluations, row.value)]]
 

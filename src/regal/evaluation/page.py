@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from regal.errors import UsageError
 from regal.evaluation.rows import newest, read_rows
-from regal.evaluation.suite import suite_named
+from regal.evaluation.suite import budgets_of, suite_named
 from regal.evaluation.tables import report
 from regal.files import read_file, write_atomically
 
@@ -50,14 +50,25 @@ def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
 
 
 def suite_and_rows(name: str, results: Path) -> tuple[Suite, list[Row]]:
-    """Return a suite and its rows; a row that a later one replaced is left out.
+    """Return a suite and its rows, without those that it has no more use for.
+
+    Those are rows that a later one replaced, and runs that the suite asked for before it changed.
 
     Raises:
         UsageError: there is no such suite, or no row file of it.
     """
     suite = suite_named(name)
-    rows = newest(read_rows(rows_path(results, suite)))
-    return suite, [row for row in rows if row.suite == suite.name]
+    methods = {method.label for method in suite.methods}
+    rows = [
+        row
+        for row in newest(read_rows(rows_path(results, suite)))
+        if row.suite == suite.name
+        and row.seed in suite.seeds
+        and row.objective in suite.objectives
+        and row.method in methods
+        and row.budget in {rule.text for rule in budgets_of(suite, row.method)}
+    ]
+    return suite, rows
 
 
 def rows_path(results: Path, suite: Suite) -> Path:

@@ -86,7 +86,9 @@ def row_of(cell: Cell, prepared: Prepared, setting: Setting, seconds: float | No
         )
     except FAILURES as error:
         took, cpu = time.perf_counter() - began, _cpu_seconds() - began_cpu
-        return replace(row, failure=reason_of(error), seconds=took, cpu_seconds=cpu)
+        return replace(
+            row, failure=reason_of(error), seconds=round(took, 6), cpu_seconds=round(cpu, 6)
+        )
     took, cpu = time.perf_counter() - began, _cpu_seconds() - began_cpu
     best, fell_back = _or_today(outcome, prepared, objective, cell.method)
     found = judged(
@@ -104,8 +106,8 @@ def row_of(cell: Cell, prepared: Prepared, setting: Setting, seconds: float | No
         time_ns=found.time_ns,
         peak_bytes=found.peak_bytes,
         evaluations=outcome.evaluations,
-        seconds=took,
-        cpu_seconds=cpu,
+        seconds=round(took, 6),
+        cpu_seconds=round(cpu, 6),
         fell_back=fell_back,
         bound=bound,
         time_bound_ns=max(prepared.time_bound_ns, outcome.time_bound_ns),

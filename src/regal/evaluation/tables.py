@@ -45,7 +45,7 @@ def report(suite: Suite, rows: Sequence[Row]) -> str:
         if found:
             parts.append(_gains(found))
     main = comparisons(suite, rows, suite.references[0])
-    parts += [text for text in (_families(main), _anytime(suite, rows)) if text]
+    parts += [text for text in (_families(suite, main), _anytime(suite, rows)) if text]
     parts += [text for text in (_failures(rows), _contradictions(rows)) if text]
     return "\n\n".join(parts) + "\n"
 
@@ -55,14 +55,21 @@ def _head(suite: Suite, rows: Sequence[Row]) -> str:
     failed = sum(bool(row.failure) for row in rows)
     commits = _listed({row.commit[:10] + ("+" if row.commit.endswith("+") else "") for row in rows})
     processors = {f"{row.machine['processor']}, {row.machine['cores']} cores" for row in rows}
+    loads = [row.machine.get("load", -1.0) for row in rows]
     splits = _listed({row.split for row in rows})
     return (
         f"{suite.about}\n\n"
         f"{len(rows):,} runs, {failed:,} of them failed; {len({r.graph for r in rows}):,} graphs of"
         f" {len({r.family for r in rows}):,} families ({splits}), seeds"
         f" {min(suite.seeds)} to {max(suite.seeds)}. regal {_listed({r.version for r in rows})},"
-        f" commit {commits or 'unknown'}, {_listed(processors)}."
+        f" commit {commits or 'unknown'}, {_listed(processors)}, load {_range(loads)}."
     )
+
+
+def _range(numbers: Sequence[float]) -> str:
+    """Return the least and the largest of some numbers, -1 standing for unknown."""
+    known = [number for number in numbers if number >= 0]
+    return f"{min(known):.0f} to {max(known):.0f}" if known else "unknown"
 
 
 def _gains(found: Sequence[Comparison]) -> str:
@@ -137,18 +144,24 @@ def gap_of(row: Row) -> float:
     return 100 * (row.value / row.optimum - 1)
 
 
-def _families(found: Sequence[Comparison]) -> str:
-    """Return the mean gains per family, of each method at the last budget, all systems."""
+def _families(suite: Suite, found: Sequence[Comparison]) -> str:
+    """Return the mean gains per family of each method, over all systems.
+
+    Each at its last budget of evaluations, or at its last one if it has none of evaluations.
+    """
     if not found:
         return ""
     whole = [one for one in found if one.system == ALL_SYSTEMS] or list(found)
+    counted = {rule.text for rule in suite.budgets if rule.evaluations and not rule.seconds_of}
+    whole.sort(key=lambda one: one.budget in counted)  # stable: the last one is taken
     last = {(one.objective, one.method): one for one in whole if one.cases}
+    last = {key: last[key] for key in sorted(last, key=lambda key: _rank(suite, *key))}
     names = sorted({case.family for one in last.values() for case in one.cases})
     if len(names) < 2:
         return ""
     heads = [f"{method}, {objective}" for objective, method in last]
     lines = [
-        f"Mean gain per family over {found[0].against}, at the last budget of each method; in"
+        f"Mean gain per family over {found[0].against}, at the last budget of evaluations; in"
         " brackets: graphs and systems.",
         "",
         _line(["family", *heads]),
@@ -162,6 +175,11 @@ def _families(found: Sequence[Comparison]) -> str:
         ]
         lines.append(_line([name, *cells]))
     return "\n".join(lines)
+
+
+def _rank(suite: Suite, objective: str, method: str) -> tuple[int, int]:
+    labels = [entry.label for entry in suite.methods]
+    return suite.objectives.index(objective), labels.index(method)
 
 
 def _anytime(suite: Suite, rows: Sequence[Row]) -> str:
