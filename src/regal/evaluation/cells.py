@@ -54,20 +54,24 @@ def cells_of(suite: Suite, problem: Problem) -> list[Cell]:
     objectives = suite.objectives
     if problem.source.objective:
         objectives = tuple(name for name in objectives if name == problem.source.objective)
-    return [
-        Cell(
-            problem=problem,
-            objective=objective,
-            method=method,
-            seed=seed,
-            budget=budget,
-            id=_id(suite, problem, objective, method, seed, budget),
-        )
-        for objective in objectives
-        for seed in suite.seeds
-        for method in suite.methods
-        for budget in budgets_of(suite, method.label)
-    ]
+    cells = []
+    for objective in objectives:
+        for seed in suite.seeds:
+            pairs = [(m, rule) for m in suite.methods for rule in budgets_of(suite, m.label)]
+            # What gets the time of another run comes after it, while the machine is as busy.
+            pairs.sort(key=lambda pair: bool(pair[1].seconds_of))
+            for method, budget in pairs:
+                cells.append(
+                    Cell(
+                        problem=problem,
+                        objective=objective,
+                        method=method,
+                        seed=seed,
+                        budget=budget,
+                        id=_id(suite, problem, objective, method, seed, budget),
+                    )
+                )
+    return cells
 
 
 def _id(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from regal.evaluation.cells import Cell
+    from regal.evaluation.cells import Cell, Problem
     from regal.evaluation.rows import Row
     from regal.evaluation.suite import Suite
     from regal.search.devices.types import DeviceMethod
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A cell, and the wall time that its budget stands for where another row decided it."""
+    """A cell, and the run that decides the wall time that its budget stands for, if one does."""
 
     cell: Cell
-    seconds: float | None = None
+    decided_by: str = ""  # id of the deciding run; it comes earlier
+    seconds: float | None = None  # that it took, if it has a row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +81,25 @@ def run_suite(
     )
     runs = {_run_key(cell): cell.id for cell in cells if not cell.budget.seconds_of}
     done = sum(cell.id in rows for cell in cells)
-    # Runs whose time another run decides come after all others.
-    for is_later in (False, True):
-        tasks = [
-            _task(cell, runs, rows)
-            for cell in cells
-            if cell.id not in rows and bool(cell.budget.seconds_of) is is_later
-        ]
-        for row in _run(tasks, setting, folders, workers, suite.limit_seconds):
-            with rows_file.open("a") as file:
-                file.write(row_to_json(row))
-            rows[row.id] = row
-            done += 1
-            if told is not None:
-                told(done, len(cells))
+    batches: dict[Problem, list[Task]] = {}
+    for cell in cells:
+        if cell.id not in rows:
+            batches.setdefault(cell.problem, []).append(_task(cell, runs))
+    found = run_batches(
+        batches.values(),
+        partial(_work, setting=setting, folders=folders),
+        partial(_failed, setting=setting),
+        workers=workers,
+        limit_seconds=suite.limit_seconds,
+        fresh=partial(_decided, rows=rows),
+    )
+    for _, row in found:
+        with rows_file.open("a") as file:
+            file.write(row_to_json(row))
+        rows[row.id] = row
+        done += 1
+        if told is not None:
+            told(done, len(cells))
     return [rows[cell.id] for cell in cells]
 
 
@@ -116,28 +122,18 @@ def _run_key(cell: Cell) -> tuple[object, ...]:
     return (cell.problem, cell.objective, cell.seed, cell.method.label, evaluations)
 
 
-def _task(cell: Cell, runs: Mapping[tuple[object, ...], str], rows: Mapping[str, Row]) -> Task:
-    """Return a cell with its time; None where the run that decides it has no result."""
+def _task(cell: Cell, runs: Mapping[tuple[object, ...], str]) -> Task:
     rule = cell.budget
     if not rule.seconds_of:
         return Task(cell=cell)
     key = (cell.problem, cell.objective, cell.seed, rule.seconds_of, rule.evaluations)
-    row = rows[runs[key]]
-    return Task(cell=cell, seconds=None if row.failure else row.seconds)
+    return Task(cell=cell, decided_by=runs[key])
 
 
-def _run(
-    tasks: Sequence[Task], setting: Setting, folders: Folders, workers: int, limit_seconds: float
-) -> Iterator[Row]:
-    batches: dict[object, list[Task]] = {}
-    for task in tasks:
-        batches.setdefault(task.cell.problem, []).append(task)
-    work = partial(_work, setting=setting, folders=folders)
-    failed = partial(_failed, setting=setting)
-    for _, row in run_batches(
-        batches.values(), work, failed, workers=workers, limit_seconds=limit_seconds
-    ):
-        yield row
+def _decided(task: Task, rows: Mapping[str, Row]) -> Task:
+    """Return the task with the time of the run that decides it, if that is known and good."""
+    row = rows.get(task.decided_by)
+    return task if row is None or row.failure else replace(task, seconds=row.seconds)
 
 
 def _failed(task: Task, reason: str, setting: Setting) -> Row:
@@ -153,10 +149,14 @@ def _work(tasks: Sequence[Task], setting: Setting, folders: Folders) -> Iterator
             yield failed_row(task.cell, setting, reason_of(error))
         return
     yield None
-    for task in tasks:
-        if task.cell.budget.seconds_of and task.seconds is None:
+    rows: dict[str, Row] = {}
+    for waiting in tasks:
+        task = _decided(waiting, rows)
+        if task.decided_by and task.seconds is None:
             reason = f"the run of '{task.cell.budget.seconds_of}' that decides its time failed"
             yield failed_row(task.cell, setting, reason)
             continue
         row = row_of(task.cell, problem, setting, task.seconds)
-        yield replace(row, machine={**row.machine, "load": load()})
+        row = replace(row, machine={**row.machine, "load": load()})
+        rows[row.id] = row
+        yield row

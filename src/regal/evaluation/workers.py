@@ -29,6 +29,7 @@ def run_batches(
     *,
     workers: int,
     limit_seconds: float,
+    fresh: Callable[[Item], Item] = lambda item: item,
 ) -> Iterator[tuple[Item, Result]]:
     """Yield each item with its result, as they come.
 
@@ -41,6 +42,7 @@ def run_batches(
         failed: makes the result of an item whose process died, or that took too long.
         workers: processes at the same time.
         limit_seconds: of wall time per item; what a batch shares may take START_SECONDS more.
+        fresh: brings an item up to date just before it is sent, with what earlier ones gave.
     """
     waiting = [list(batch) for batch in batches if batch]
     pool = [_Worker(work) for _ in range(workers)]
@@ -48,7 +50,7 @@ def run_batches(
         while waiting or any(worker.items for worker in pool):
             for worker in pool:
                 if not worker.items and waiting:
-                    worker.give(waiting.pop(0))
+                    worker.give([fresh(item) for item in waiting.pop(0)])
             wait([worker.here for worker in pool if worker.here is not None], LOOK_SECONDS)
             for worker in pool:
                 yield from worker.results()
