@@ -5,6 +5,7 @@ docs/evaluate.md explains the format.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SHIPPED: Final = Path(__file__).parent / "suites"
 SUFFIX = ".toml"
+NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 REPORT, TUNING = "report", "tuning"
 PURPOSES: Final = (REPORT, TUNING)
 OWN_SYSTEM = "own"  # the devices that a task graph describes itself
@@ -149,7 +151,7 @@ def suite_from_toml(text: str, name: str) -> Suite:
         graphs=tuple(_graphs(table) for table in fields.tables("graphs")),
         references=_references(fields) if "references" in fields else (Reference(),),
         weights=_weights(fields.table("weights")) if "weights" in fields else Weights(),
-        threads=_whole(fields, "threads", 1),
+        threads=_whole(fields, "threads", 1, low=1),
         limit_seconds=_seconds(fields, "limit_seconds", LIMIT_SECONDS),
     )
     fields.require_no_more()
@@ -170,6 +172,10 @@ def _require_consistent(suite: Suite, where: str) -> None:
     ):  # fmt: skip
         if not values:
             raise UsageError(f"{where}: '{name}' is empty; give at least one")
+    if not NAME.fullmatch(suite.name):
+        raise UsageError(f"{where}: 'name' is '{suite.name}'; it names files: a-z, 0-9, - and _")
+    if not suite.systems and not all(rule.planted for rule in suite.graphs):
+        raise UsageError(f"{where}: 'systems' is missing; only planted graphs bring their own")
     labels = [method.label for method in suite.methods]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
@@ -178,6 +184,8 @@ def _require_consistent(suite: Suite, where: str) -> None:
         for label in (*rule.methods, *([rule.seconds_of] if rule.seconds_of else [])):
             if label not in labels:
                 raise UsageError(f"{where}: a budget names the method '{label}', which is not run")
+        if [one.text for one in suite.budgets].count(rule.text) > 1:
+            raise UsageError(f"{where}: two budgets are '{rule.text}'; join their methods")
         if rule.seconds_of:
             _require_run(suite, rule.seconds_of, rule.evaluations, f"{where}: 'seconds_of'")
     for reference in suite.references:
@@ -242,12 +250,12 @@ def _graphs(fields: Fields) -> GraphsRule:
         files=lists["files"],
         fewest_ops=_whole(fields, "fewest_ops", 0),
         most_ops=_whole(fields, "most_ops", MOST),
-        most_per_family=_whole(fields, "most_per_family", MOST),
+        most_per_family=_whole(fields, "most_per_family", MOST, low=1),
         family=fields.text("family") if "family" in fields else "",
         planted=_one_of(fields, "planted", PLANTED) if "planted" in fields else "",
         ops=_wholes(fields, "ops", 1, MOST),
         devices=_wholes(fields, "devices", 2, 64),
-        count=_whole(fields, "count", 1),
+        count=_whole(fields, "count", 1, low=1),
     )
     fields.require_no_more()
     wrong = next((split for split in rule.splits if split not in SIDES), None)
@@ -293,8 +301,8 @@ def _require_seconds(number: float, value: object) -> float:
     return number
 
 
-def _whole(fields: Fields, key: str, default: int) -> int:
-    return fields.whole(key, 0, MOST) if key in fields else default
+def _whole(fields: Fields, key: str, default: int, *, low: int = 0) -> int:
+    return fields.whole(key, low, MOST) if key in fields else default
 
 
 def _wholes(fields: Fields, key: str, low: int, high: int) -> tuple[int, ...]:
