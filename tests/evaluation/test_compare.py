@@ -156,3 +156,14 @@ def test_a_curve_has_the_best_value_by_then_and_starts_where_all_runs_have_one()
     assert [n for n, _ in curve] == [30, 50]
     assert curve[0][1] == pytest.approx(100.0)  # the geometric mean of 1 and 4 is 2
     assert curve[1][1] == pytest.approx(0.0)
+
+
+def test_a_method_without_curves_has_points_at_its_budgets_alone() -> None:
+    found = [
+        row(method="a", value=100.0, curve=((10, 0.1, 200.0),)),
+        row(method="b", value=100.0),
+        row(method="b", value=150.0, evaluations=20, asked_evaluations=20),
+    ]
+    curves = curves_of(SUITE, found, "time")
+    assert [n for n, _ in curves["a"]] == [10, 20, 30, 50]
+    assert [n for n, _ in curves["b"]] == [20, 50]

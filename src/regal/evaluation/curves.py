@@ -33,20 +33,23 @@ def curves_of(suite: Suite, rows: Sequence[Row], objective: str) -> dict[str, Cu
 
     A run is what one graph, system and seed have in common. Its value after n evaluations is the
     best one that its rows or their curves tell for n or fewer; a smaller budget is the beginning
-    of a larger one. A point is there where every run of the method has a value by then.
+    of a larger one. A point is there where every run of the method has a value by then; between
+    its budgets only if it keeps curves.
     """
     known = extremes(rows)
     grid = grid_of(rows)
     found: dict[str, Curve] = {}
     for method in suite.methods:
         runs: dict[object, list[tuple[int, float]]] = defaultdict(list)
+        points: set[int] = set()
         for row in rows:
             is_meant = row.method == method.label and row.objective == objective
             if is_meant and not row.failure and row.asked_evaluations is not None:
                 best = known[row.problem].best
                 if best > 0:  # nothing is a percentage of 0: task graphs without bytes
                     runs[row.problem, row.seed] += _points(row, best)
-        curve = _mean_curve(runs, grid)
+                    points |= set(grid) if row.curve else {row.asked_evaluations}
+        curve = _mean_curve(runs, sorted(points))
         if curve:
             found[method.label] = curve
     return found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 640, 360  # pixels of a chart
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 34, 44
-ROW, LABEL, BAR = 22, 190, 320
+ROW, LABEL, BAR = 22, 250, 320
 MARGIN = 12
 COLORS: Final = (
     "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b",

@@ -189,7 +189,7 @@ def _anytime(suite: Suite, rows: Sequence[Row]) -> str:
         return ""
     lines = [
         "Mean percent above the best value that any run found, after so many evaluations"
-        " (geometric; runs that have a value by then).",
+        " (geometric). Points are there where all runs have a value by then.",
         "",
         _line(["objective", "method", *(f"{n:,}" for n in grid)]),
         "|---|---|" + "--:|" * len(grid),
