@@ -15,12 +15,8 @@ from regal.graph.types import LoadedModel
 from regal.plan.problem import least_workspace, planned_workspace
 from regal.plan.schedule_problem import schedule_problem
 from regal.scheduling import costs_of, schedule_before, system_for
-from regal.search.devices.planner import (
-    before_schedule,
-    completed_outcome,
-    peak_floor,
-    planned_bodies,
-)
+from regal.search.devices.outcomes import completed_outcome
+from regal.search.devices.planner import before_schedule, peak_floor, planned_bodies
 
 if TYPE_CHECKING:
     from pathlib import Path

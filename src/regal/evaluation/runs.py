@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from regal import __version__
-from regal._native import score_devices
 from regal.errors import RegalError
 from regal.evaluation.judge import judged
 from regal.evaluation.rows import Row
 from regal.search.devices.methods import device_method_named, keeps_before
 from regal.search.devices.objectives import objective_of
+from regal.search.devices.outcomes import score_of
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
@@ -169,9 +169,8 @@ def _or_today(
     """Return what `regal optimize` returns: the "before" where our method finds nothing better."""
     if not keeps_before(method.name):
         return outcome, False
-    weights = (objective.per_ns, objective.per_byte)
-    today = score_devices(prepared.today.figures, *weights)
-    if not today.is_better_than(score_devices(outcome.figures, *weights)):
+    today = score_of(prepared.today.figures, objective)
+    if not today.is_better_than(score_of(outcome.figures, objective)):
         return outcome, False
     kept = replace(
         prepared.today,
