@@ -22,11 +22,16 @@ def cli_page() -> str:
     os.environ["COLUMNS"] = "100"  # argparse wraps its help to the terminal
     parser = build_parser()
     parts = [HEAD, f"## regal\n\n```text\n{parser.format_help()}```\n"]
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                parts.append(f"## regal {name}\n\n```text\n{command.format_help()}```\n")
+    for name, command in _commands(parser):
+        parts.append(f"## regal {name}\n\n```text\n{command.format_help()}```\n")
+        for action, part in _commands(command):
+            parts.append(f"### regal {name} {action}\n\n```text\n{part.format_help()}```\n")
     return "\n".join(parts)
+
+
+def _commands(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
+    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return [(name, command) for action in actions for name, command in action.choices.items()]
 
 
 if __name__ == "__main__":

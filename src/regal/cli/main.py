@@ -22,6 +22,8 @@ from regal.cli.options import (
     checked,
     parse_count,
 )
+from regal.cli.parser_dataset import add_dataset
+from regal.cli.parser_evaluate import add_evaluate
 from regal.cli.parser_profile import add_profile, add_validate
 from regal.errors import RegalError
 from regal.units import parse_bytes, parse_seconds, parse_seed
@@ -37,7 +39,12 @@ EPILOG = (
 
 
 # Where a command is, if not among the others.
-MODULES = {"profile": "regal.cli.profile", "validate": "regal.cli.validate"}
+MODULES = {
+    "dataset": "regal.cli.dataset",
+    "evaluate": "regal.cli.evaluate",
+    "profile": "regal.cli.profile",
+    "validate": "regal.cli.validate",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,6 +100,8 @@ def build_parser() -> argparse.ArgumentParser:
         _allocate,
         add_profile,
         add_validate,
+        add_dataset,
+        add_evaluate,
     ):
         add(verbs)
     return parser

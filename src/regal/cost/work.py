@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from regal.cost import formulas, onnx, tensorflow, tflite
+from regal.cost import formulas, jax, onnx, tensorflow, tflite, torch
 from regal.cost.operands import dtype_of, operands_of, size_of
 from regal.devices.kinds import OP_KINDS
 from regal.graph.types import ABSENT
@@ -146,6 +146,8 @@ def _entry(framework: str, kind: str) -> tuple[str, str]:
     if framework == "onnx":
         domain = next((d for d in DOMAINS if kind.startswith(d)), "")
         return framework, kind[len(domain) :]
+    if framework == "torch":
+        return framework, torch.bare_name(kind)
     if kind.startswith(FLEX):
         return "tensorflow", kind[len(FLEX) :]
     return framework, kind
@@ -186,10 +188,18 @@ _KINDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "tensorflow": _by_op(tensorflow.KINDS),
         "tflite": _by_op(tflite.KINDS),
         "onnx": _by_op(onnx.KINDS),
+        "torch": _by_op(torch.KINDS),
+        "jax": _by_op(jax.KINDS),
     }
 )
 _RULES: Mapping[str, Mapping[str, Rule]] = MappingProxyType(
-    {"tensorflow": tensorflow.FLOPS, "tflite": tflite.FLOPS, "onnx": onnx.FLOPS}
+    {
+        "tensorflow": tensorflow.FLOPS,
+        "tflite": tflite.FLOPS,
+        "onnx": onnx.FLOPS,
+        "torch": torch.FLOPS,
+        "jax": jax.FLOPS,
+    }
 )
 DEFAULT_RULES: Mapping[str, Rule] = MappingProxyType(
     {

@@ -60,6 +60,14 @@ class Fields:
             raise self._wrong(key, f"a whole number from {low} to {high}")
         return value
 
+    def wholes(self, key: str, low: int, high: int) -> tuple[int, ...]:
+        """Return a list of whole numbers from `low` to `high`, both included."""
+        rows = self.items(key)
+        found = tuple(row for row in rows if type(row) is int and low <= row <= high)
+        if len(found) < len(rows):
+            raise self._wrong(key, f"a list of whole numbers from {low} to {high}")
+        return found
+
     def rate(self, key: str, require: Callable[[float, object], float]) -> float:
         """Return a number that `require` lets through."""
         value = self._value(key)

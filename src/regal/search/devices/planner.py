@@ -178,7 +178,7 @@ def _plan_entry(
 ) -> SchedulePlan:
     """Return the checked schedule of one entry."""
     graph = restricted(graph, in_place=search.in_place, sub_buffers=search.sub_buffers)
-    bodies = _planned_bodies(graph, search)
+    bodies = planned_bodies(graph, search.body_method, seed=search.seed, threads=search.threads)
     workspace = planned_workspace(graph, bodies)
     problem = schedule_problem(graph, system, cost, workspace)
     objective = objective_of(
@@ -223,16 +223,19 @@ def peak_floor(problem: ScheduleProblem) -> int:
     return max(bound, -(-shared.lower_bound // problem.n_devices))
 
 
-def _planned_bodies(graph: Graph, search: DeviceSearch) -> Bodies:
+def planned_bodies(
+    graph: Graph, method: OrderMethod = regal, *, seed: int = 0, threads: int = 1
+) -> Bodies:
+    """Return the plans of the bodies of each op that has some, on one device."""
     return {
         i: tuple(
             plan_graph(
                 body,
                 Search(
-                    method=search.body_method,
+                    method=method,
                     meter=Meter(evaluations=BODY_EVALUATIONS),
-                    seed=search.seed,
-                    threads=search.threads,
+                    seed=seed,
+                    threads=threads,
                 ),
                 None,
                 is_last=False,

@@ -1,0 +1,1 @@
+"""Modules of the zoo, by what they are for."""

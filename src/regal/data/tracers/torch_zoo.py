@@ -1,0 +1,58 @@
+"""Architectures that no package ships whole: recommenders, graph networks, experts, recurrences.
+
+Each is written from its paper's equations, small on purpose, in several depths.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from regal.data.items import INFERENCE, JOINT, TRAINING, Item
+from regal.data.tracers.torch_common import traced
+from regal.data.tracers.torch_models import recommenders, recurrent, segmentation, structured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from regal.graph.types import Graph
+
+    Inputs = tuple[torch.Tensor, ...]
+    Recipe = tuple[str, Callable[[], nn.Module], Callable[[int], Inputs]]
+
+RECIPES: dict[str, Recipe] = {
+    **recommenders.RECIPES,
+    **recurrent.RECIPES,
+    **segmentation.RECIPES,
+    **structured.RECIPES,
+}
+TRAINING_BATCH = 8
+
+
+def items() -> list[Item]:
+    """Return items of every recipe in every mode."""
+    return [
+        Item(
+            framework="torch",
+            source="zoo",
+            family=family,
+            architecture=name,
+            mode=mode,
+            batch=1 if mode == INFERENCE else TRAINING_BATCH,
+        )
+        for name, (family, _, _) in RECIPES.items()
+        for mode in (INFERENCE, TRAINING, JOINT)
+    ]
+
+
+def trace(item: Item) -> Graph:
+    """Return the graph of an item."""
+    _, make, inputs = RECIPES[item.architecture]
+    return traced(item, make, lambda _: inputs(item.batch))
+
+
+def version() -> str:
+    """Return the version of torch."""
+    return f"torch {torch.__version__}"

@@ -1,0 +1,1 @@
+"""Read JAX programs: jaxprs, as `jax.make_jaxpr` returns them."""

@@ -1,0 +1,1 @@
+"""Read PyTorch graphs: fx graph modules whose nodes carry fake tensors."""

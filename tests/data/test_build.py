@@ -1,0 +1,103 @@
+"""Building a set from the files of the onnx package, which is always installed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regal.data import load_graph, load_index
+from regal.data.assemble import assemble
+from regal.data.build import LOG, build, file_of, read_log, trace_to_file
+from regal.data.entries import ARCHIVE, load_about, load_left_out
+from regal.data.items import Item
+from regal.data.pack import unpacked
+from regal.errors import ModelError
+from regal.frontends import load
+
+SQUEEZE = Item(
+    framework="onnx", source="onnx.light", family="squeezenet", architecture="squeezenet"
+)
+ALEX = Item(framework="onnx", source="onnx.light", family="vgg", architecture="bvlc_alexnet")
+ABSENT = Item(framework="onnx", source="onnx.light", family="vgg", architecture="absent")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a build with a failure in it."""
+    folder = tmp_path_factory.mktemp("build")
+    build([SQUEEZE, ALEX, ABSENT], folder)
+    return folder
+
+
+def test_a_failure_is_a_row_with_its_reason(built: Path) -> None:
+    rows = {row["architecture"]: row for row in read_log(built)}
+    assert set(rows) == {"squeezenet", "bvlc_alexnet", "absent"}
+    assert rows["absent"]["failure"].startswith("ModelError: model file")
+    assert "failure" not in rows["squeezenet"]
+
+
+def test_two_builds_of_one_item_are_byte_identical(built: Path, tmp_path: Path) -> None:
+    trace_to_file(SQUEEZE, tmp_path)
+    name = file_of(SQUEEZE.key)
+    assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
+
+
+def test_a_build_that_is_repeated_traces_nothing(built: Path) -> None:
+    before = (built / LOG).read_text()
+    build([SQUEEZE, ALEX, ABSENT], built)
+    assert (built / LOG).read_text() == before
+
+
+def test_a_line_that_a_crash_cut_off_is_traced_again(built: Path, tmp_path: Path) -> None:
+    line = next(text for text in (built / LOG).read_text().splitlines() if "squeeze" in text)
+    (tmp_path / LOG).write_text(line[: len(line) // 2] + "\n")
+    assert read_log(tmp_path) == []
+
+
+def test_the_set_loads_the_graphs_that_were_traced(built: Path, tmp_path: Path) -> None:
+    entries = assemble(built, tmp_path)
+    assert entries == load_index(tmp_path)
+    assert [entry.key for entry in entries] == sorted(entry.key for entry in entries)
+    for entry in entries:
+        graph = load_graph(entry, tmp_path)
+        assert (graph.name, len(graph.ops)) == (entry.key, entry.ops)
+        assert graph == unpacked((built / file_of(entry.key)).read_bytes())
+    about = load_about(tmp_path)
+    assert about["graphs"] == 2
+    assert list(about["sources"]) == ["onnx/onnx.light"]
+    (left,) = load_left_out(tmp_path)
+    assert (left["key"], left["why"]) == (ABSENT.key, "failure")
+
+
+def test_graphs_of_one_structure_are_one_entry(built: Path, tmp_path: Path) -> None:
+    twin = Item(
+        framework="onnx", source="onnx.light", family="squeezenet", architecture="squeezenet",
+        batch=2,
+    )  # fmt: skip
+    trace_to_file(SQUEEZE, tmp_path)
+    rows = [trace_to_file(SQUEEZE, tmp_path), trace_to_file(twin, tmp_path)]
+    (tmp_path / LOG).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = assemble(tmp_path, tmp_path / "set")
+    (left,) = load_left_out(tmp_path / "set")
+    assert entry.key == SQUEEZE.key
+    assert left == {
+        "key": twin.key, "family": "squeezenet", "why": "duplicate", "reason": SQUEEZE.key,
+    }  # fmt: skip
+
+
+def test_an_archive_that_is_not_the_index_s_is_refused(built: Path, tmp_path: Path) -> None:
+    entries = assemble(built, tmp_path)
+    data = bytearray((tmp_path / ARCHIVE).read_bytes())
+    data[entries[1].offset] ^= 1
+    (tmp_path / ARCHIVE).write_bytes(bytes(data))
+    load_graph(entries[0], tmp_path)
+    with pytest.raises(ModelError, match="are not what the index says - restore both files"):
+        load_graph(entries[1], tmp_path)
+
+
+def test_packed_operations_are_those_of_the_frontend() -> None:
+    import onnx
+
+    folder = Path(onnx.__file__).parent / "backend/test/data/light"
+    graph = load(folder / "light_squeezenet.onnx").graph
+    assert sum(op.flops for op in graph.ops) > 10**8
