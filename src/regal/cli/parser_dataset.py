@@ -17,7 +17,12 @@ def add_dataset(verbs: argparse._SubParsersAction[Parser]) -> None:
     """Add `regal dataset build|info|list|get|split`."""
     command = add_command(verbs, "dataset", "the data set of real graphs: build it, look at it")
     actions = command.add_subparsers(
-        dest="action", required=True, metavar="ACTION", title="actions", parser_class=type(command)
+        dest="action",
+        required=True,
+        metavar="ACTION",
+        title="actions",
+        help="what to do with it",
+        parser_class=type(command),
     )
     _build(actions)
     _info(actions)
