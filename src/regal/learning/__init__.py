@@ -1,0 +1,1 @@
+"""Learning offline: networks, environments, trainers. Needs torch (`pip install 'regal[train]'`)."""
