@@ -1,0 +1,197 @@
+"""How a policy learns from experiences: REINFORCE, replay with clipped weights, imitation."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regal.errors import UsageError
+from regal.learning.replay import Experience, ReplayBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from regal.learning.types import Distribution, Environment, Reply, TaskSpec, Trainable
+
+REINFORCE, OFF_POLICY = "reinforce", "off-policy"
+ALGORITHMS = (REINFORCE, OFF_POLICY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerOptions:
+    """How a policy learns."""
+
+    algorithm: str = OFF_POLICY
+    learning_rate: float = 1e-3
+    entropy: float = 1e-3  # weight of the entropy bonus
+    imitation: float = 0.0  # weight of the likelihood of the best keys that are known
+    clip: float = 2.0  # importance weights are cut here
+    replays: int = 4  # batches from the replay buffer after each fresh one
+    replay_batch: int = 32  # experiences
+    replay_capacity: int = 4096
+    replay_exponent: float = 0.6
+    replay_correction: float = 0.4
+    gradient_norm: float = 1.0
+    least_deviation: float = 0.002  # rewards of one task that differ by less are noise
+    most_kept: int = 4096  # tasks whose best keys are kept
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise UsageError(
+                f"learner: unknown algorithm '{self.algorithm}'; known: {', '.join(ALGORITHMS)}"
+            )
+        for name in ("replay_batch", "replay_capacity", "most_kept"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"learner: {name} is {getattr(self, name)}; give 1 or more")
+
+
+def advantages(rewards: Sequence[float], least_deviation: float) -> NDArray[np.float64]:
+    """Return each reward over the mean of its siblings, in standard deviations of them all.
+
+    Leaving a reward out of its own baseline keeps the gradient unbiased.
+
+    Source: Kool et al. 2019 (buy 4 REINFORCE samples, get a baseline for free).
+    """
+    values = np.array(rewards, dtype=np.float64)
+    if len(values) < 2:
+        return np.zeros(len(values))
+    others = (values.sum() - values) / (len(values) - 1)
+    return np.asarray((values - others) / max(values.std(), least_deviation))
+
+
+class Learner:
+    """The optimizer of a policy's network, its replay buffer, and the best keys per task."""
+
+    def __init__(
+        self, policy: Trainable, environment: Environment, options: LearnerOptions
+    ) -> None:
+        self._policy, self._environment, self._options = policy, environment, options
+        self._optimizer = torch.optim.Adam(policy.network.parameters(), lr=options.learning_rate)
+        self.replay = ReplayBuffer(
+            options.replay_capacity,
+            exponent=options.replay_exponent,
+            correction=options.replay_correction,
+        )
+        self._best: OrderedDict[TaskSpec, tuple[float, NDArray[np.float32]]] = OrderedDict()
+
+    def note(self, spec: TaskSpec, cost: float, keys: NDArray[np.float32] | None) -> None:
+        """Remember the keys of a good schedule, if they are the best that are known."""
+        if keys is None:
+            return
+        known = self._best.get(spec)
+        if known is None or cost < known[0]:
+            self._best[spec] = (cost, keys)
+        self._best.move_to_end(spec)
+        if len(self._best) > self._options.most_kept:
+            self._best.popitem(last=False)
+
+    def learn(
+        self, groups: Sequence[Sequence[tuple[Experience, Reply]]], rng: np.random.Generator
+    ) -> dict[str, float]:
+        """Learn from fresh experiences, the siblings of each task together, and from old ones.
+
+        Returns:
+            What to log.
+        """
+        fresh = [experience for group in groups for experience, _ in group]
+        for group in groups:
+            for experience, reply in group:
+                self.note(experience.spec, reply.cost, reply.keys)
+        log = self._step(fresh, np.ones(len(fresh)))[0]
+        if self._options.algorithm == REINFORCE:
+            return log
+        for experience in fresh:
+            self.replay.add(experience)
+        ratios = []
+        for _ in range(self._options.replays):
+            batch = self.replay.sample(self._options.replay_batch, rng)
+            parts, priorities = self._step(batch.experiences, batch.weights)
+            self.replay.set_priorities(batch.places, priorities)
+            ratios.append(parts["weight"])
+        return log | {"replay_weight": float(np.mean(ratios)) if ratios else 1.0}
+
+    def imitate(self, specs: Iterable[TaskSpec]) -> float:
+        """Raise the likelihood of the best keys that are known; returns the mean likelihood."""
+        losses = []
+        for spec in specs:
+            if spec in self._best:
+                likelihood = self._of(spec).likelihood(self._best[spec][1])
+                losses.append(-likelihood)
+        if losses:
+            self._apply(torch.stack(losses).mean())
+        return -float(np.mean([loss.item() for loss in losses])) if losses else 0.0
+
+    def _step(
+        self, experiences: Sequence[Experience], weights: NDArray[np.float64]
+    ) -> tuple[dict[str, float], list[float]]:
+        """Take one step; return what to log, and a priority per experience."""
+        by_task: dict[TaskSpec, list[int]] = {}
+        for i, experience in enumerate(experiences):
+            by_task.setdefault(experience.spec, []).append(i)
+        options = self._options
+        gains: list[Tensor] = []
+        entropies: list[Tensor] = []
+        likelihoods: list[Tensor] = []
+        priorities = [0.0] * len(experiences)
+        ratios = []
+        for spec, members in by_task.items():
+            distribution = self._of(spec)
+            for i in members:
+                experience = experiences[i]
+                log_probs = distribution.log_probs(experience.choice)
+                with torch.no_grad():
+                    ratio = torch.exp(log_probs - torch.as_tensor(experience.log_probs))
+                    ratio = ratio.clamp(max=options.clip)
+                share = experience.advantage * float(weights[i])
+                gains.append(share * (ratio * log_probs).mean())
+                ratios.append(float(ratio.mean()))
+                priorities[i] = abs(experience.advantage) * ratios[-1]
+            entropies.append(distribution.entropy())
+            if options.imitation > 0 and spec in self._best:
+                likelihoods.append(distribution.likelihood(self._best[spec][1]))
+        gain, entropy = torch.stack(gains).mean(), torch.stack(entropies).mean()
+        loss = -gain - options.entropy * entropy
+        log = {"entropy": entropy.item(), "weight": float(np.mean(ratios))}
+        if likelihoods:
+            likelihood = torch.stack(likelihoods).mean()
+            loss = loss - options.imitation * likelihood
+            log["likelihood"] = likelihood.item()
+        log["gradient"] = self._apply(loss)
+        return log, priorities
+
+    def _of(self, spec: TaskSpec) -> Distribution:
+        return self._policy.distribution(self._environment.inputs(spec))
+
+    def _apply(self, loss: Tensor) -> float:
+        """Take a step down `loss`; return the norm of its gradient."""
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = torch.nn.utils.clip_grad_norm_(
+            self._policy.network.parameters(), self._options.gradient_norm
+        )
+        if torch.isfinite(norm):
+            self._optimizer.step()
+        return float(norm)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that `restore` needs."""
+        return {
+            "network": self._policy.network.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "replay": self.replay.state(),
+            "best": dict(self._best),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the learner that the state was taken of."""
+        self._policy.network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.replay.restore(state["replay"])
+        self._best = OrderedDict(state["best"])

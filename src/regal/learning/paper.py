@@ -1,0 +1,86 @@
+"""The paper's policy as trainers see it: independent bins for each gene."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from regal.learning.actions import (
+    actions_of,
+    draw_bins,
+    entropy_of,
+    expected_of,
+    key_log_likelihood,
+    log_probs_of,
+    rows_of,
+)
+from regal.learning.export import paper_export
+from regal.learning.network import PaperNetwork, graph_tensors
+from regal.learning.types import Drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from regal.learning.export import Exported
+    from regal.learning.types import Array
+    from regal.policy.inputs import PolicyInputs
+
+
+class PaperPolicy:
+    """A `Trainable`: the network, and how its logits become choices."""
+
+    def __init__(self, network: PaperNetwork) -> None:
+        self._network = network
+
+    @property
+    def network(self) -> PaperNetwork:
+        """Return the network whose weights are trained."""
+        return self._network
+
+    def distribution(self, inputs: PolicyInputs) -> BinDistribution:
+        """Return what the policy may choose, with gradients."""
+        return BinDistribution(rows_of(self._network(graph_tensors(inputs))[1]))
+
+    def exported(self) -> Exported:
+        """Return how it is exported."""
+        return paper_export(self._network)
+
+
+class BinDistribution:
+    """A `Distribution`: bins of mean, spread and elite bias, independent for each row."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self._logits = logits
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Return a random choice."""
+        with torch.no_grad():
+            bins = draw_bins(self._logits, rng)
+            log_probs = log_probs_of(self._logits, torch.as_tensor(bins).long())
+        return Drawn(choice=bins, action=actions_of(bins), log_probs=log_probs.numpy())
+
+    def log_probs(self, choice: Array) -> Tensor:
+        """Return the (rows,) log-probabilities of a choice, with gradients."""
+        return log_probs_of(self._logits, torch.as_tensor(choice).long())
+
+    @cached_property
+    def _entropy(self) -> Tensor:
+        return entropy_of(self._logits)
+
+    def entropy(self) -> Tensor:
+        """Return the mean entropy of a row, with gradients."""
+        return self._entropy
+
+    def likelihood(self, keys: NDArray[np.float32]) -> Tensor:
+        """Return the mean log-likelihood of good keys, with gradients; uniform keys have 0."""
+        return key_log_likelihood(self._logits, keys)
+
+    def expected_action(self) -> NDArray[np.float32]:
+        """Return what the exported policy does: the Beta of each row's mixture."""
+        return expected_of(self._logits)

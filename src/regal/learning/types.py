@@ -1,0 +1,107 @@
+"""What trainers, actors and policies say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+    from regal.learning.export import Exported
+    from regal.policy.inputs import PolicyInputs
+
+    Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What a task is made of; small, so that it can be sent to other processes."""
+
+    key: str  # of an entry of the data set, or of the problem of a toy
+    objective: str = "memory"
+    devices: str = "2"  # a preset or a number; "random:SEED": drawn
+    variation: int = -1  # seed of the augmentation; -1: the graph as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A random choice of a policy."""
+
+    choice: Array  # what its log-probability is asked for, later
+    action: NDArray[np.float32]  # what the search is given
+    log_probs: NDArray[np.float32]  # (rows,): independent parts of the choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A search to be run by an actor."""
+
+    spec: TaskSpec
+    action: NDArray[np.float32] | None  # None: the baseline
+    evaluations: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came of a request."""
+
+    reward: float  # logarithm of the baseline's cost over that of the search
+    cost: float
+    keys: NDArray[np.float32] | None  # of the best schedule, as a policy may imitate them
+
+
+class Environment(Protocol):
+    """Where actions are tried; lives in the trainer's process and, a copy, in each actor."""
+
+    def inputs(self, spec: TaskSpec) -> PolicyInputs:
+        """Return what a policy sees of a task."""
+        ...
+
+    def run(self, request: Request) -> Reply:
+        """Return what a search reaches; the same for equal requests."""
+        ...
+
+
+class Distribution(Protocol):
+    """What a policy may choose for one task."""
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Return a random choice."""
+        ...
+
+    def log_probs(self, choice: Array) -> Tensor:
+        """Return the (rows,) log-probabilities of a choice, with gradients."""
+        ...
+
+    def entropy(self) -> Tensor:
+        """Return the mean entropy of a row, with gradients."""
+        ...
+
+    def likelihood(self, keys: NDArray[np.float32]) -> Tensor:
+        """Return the mean log-likelihood of good keys, with gradients."""
+        ...
+
+    def expected_action(self) -> NDArray[np.float32]:
+        """Return what the exported policy does."""
+        ...
+
+
+class Trainable(Protocol):
+    """A policy that can be trained."""
+
+    @property
+    def network(self) -> nn.Module:
+        """Return the network whose weights are trained."""
+        ...
+
+    def distribution(self, inputs: PolicyInputs) -> Distribution:
+        """Return what the policy may choose, with gradients."""
+        ...
+
+    def exported(self) -> Exported:
+        """Return how it is exported."""
+        ...
