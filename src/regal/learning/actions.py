@@ -51,13 +51,13 @@ def entropy_of(logits: Tensor) -> Tensor:
     return torch.stack(parts).sum(dim=0).mean()
 
 
-def draw_bins(logits: Tensor, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return (rows, 3) random bins of mean, spread and elite bias."""
+def bins_at(logits: Tensor, uniforms: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return the (rows, 3) bins that draws between 0 and 1 fall into."""
     columns = []
-    for part in _log_softmaxes(logits):
+    for part, draws in zip(_log_softmaxes(logits), uniforms.T, strict=True):
         shares = part.exp().double().numpy().cumsum(axis=1)
-        draws = rng.random((len(shares), 1)) * shares[:, -1:]
-        columns.append((draws >= shares).sum(axis=1))
+        is_above = draws[:, None] * shares[:, -1:] >= shares[:, :-1]
+        columns.append(is_above.sum(axis=1))
     return np.stack(columns, axis=1).astype(np.uint8)
 
 

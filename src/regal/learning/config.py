@@ -68,6 +68,7 @@ class TrainerOptions:
     iterations: int = 200
     tasks: int = 8  # per iteration
     samples: int = 8  # searches per task
+    correlation: float = 1.0  # of what is tried for alike ops; 0: as in the paper, independent
     valid_every: int = 10
     patience: int = 10  # validations without a better one before it stops; 0: never
     checkpoint_every: int = 10

@@ -14,7 +14,7 @@ from regal.errors import UsageError
 from regal.learning.replay import Experience, ReplayBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -80,6 +80,7 @@ class Learner:
             correction=options.replay_correction,
         )
         self._best: OrderedDict[TaskSpec, tuple[float, NDArray[np.float32]]] = OrderedDict()
+        self._lessons: list[tuple[TaskSpec, list[NDArray[np.float32]]]] = []
 
     def note(self, spec: TaskSpec, cost: float, keys: NDArray[np.float32] | None) -> None:
         """Remember the keys of a good schedule, if they are the best that are known."""
@@ -117,16 +118,22 @@ class Learner:
             ratios.append(parts["weight"])
         return log | {"replay_weight": float(np.mean(ratios)) if ratios else 1.0}
 
-    def imitate(self, specs: Iterable[TaskSpec]) -> float:
-        """Raise the likelihood of the best keys that are known; returns the mean likelihood."""
+    def teach(self, spec: TaskSpec, lessons: Sequence[Reply]) -> None:
+        """Remember good schedules of a task, for `imitate`."""
+        self._lessons.append((spec, [one.keys for one in lessons if one.keys is not None]))
+
+    def imitate(self, count: int, rng: np.random.Generator) -> float:
+        """Raise the likelihood of `count` random lessons; return their mean log-likelihood."""
+        if not self._lessons:
+            return 0.0
         losses = []
-        for spec in specs:
-            if spec in self._best:
-                likelihood = self._of(spec).likelihood(self._best[spec][1])
-                losses.append(-likelihood)
-        if losses:
-            self._apply(torch.stack(losses).mean())
-        return -float(np.mean([loss.item() for loss in losses])) if losses else 0.0
+        for place in rng.integers(len(self._lessons), size=count):
+            spec, keys = self._lessons[place]
+            chosen = keys[int(rng.integers(len(keys)))]
+            losses.append(-self._of(spec).likelihood(chosen))
+        loss = torch.stack(losses).mean()
+        self._apply(loss)
+        return -loss.item()
 
     def _step(
         self, experiences: Sequence[Experience], weights: NDArray[np.float64]
@@ -187,6 +194,7 @@ class Learner:
             "optimizer": self._optimizer.state_dict(),
             "replay": self.replay.state(),
             "best": dict(self._best),
+            "lessons": list(self._lessons),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -195,3 +203,4 @@ class Learner:
         self._optimizer.load_state_dict(state["optimizer"])
         self.replay.restore(state["replay"])
         self._best = OrderedDict(state["best"])
+        self._lessons = list(state["lessons"])

@@ -10,20 +10,19 @@ import torch
 
 from regal.learning.actions import (
     actions_of,
-    draw_bins,
+    bins_at,
     entropy_of,
     expected_of,
     key_log_likelihood,
     log_probs_of,
     rows_of,
 )
+from regal.learning.exploration import correlated_uniforms
 from regal.learning.export import paper_export
 from regal.learning.network import PaperNetwork, graph_tensors
 from regal.learning.types import Drawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -35,8 +34,14 @@ if TYPE_CHECKING:
 class PaperPolicy:
     """A `Trainable`: the network, and how its logits become choices."""
 
-    def __init__(self, network: PaperNetwork) -> None:
-        self._network = network
+    def __init__(self, network: PaperNetwork, *, correlation: float = 0.0) -> None:
+        """Wrap a network.
+
+        Args:
+            network: whose weights are trained.
+            correlation: of the choices of alike ops when they are drawn; see `exploration`.
+        """
+        self._network, self._correlation = network, correlation
 
     @property
     def network(self) -> PaperNetwork:
@@ -45,7 +50,8 @@ class PaperPolicy:
 
     def distribution(self, inputs: PolicyInputs) -> BinDistribution:
         """Return what the policy may choose, with gradients."""
-        return BinDistribution(rows_of(self._network(graph_tensors(inputs))[1]))
+        logits = rows_of(self._network(graph_tensors(inputs))[1])
+        return BinDistribution(logits, inputs, self._correlation)
 
     def exported(self) -> Exported:
         """Return how it is exported."""
@@ -55,14 +61,21 @@ class PaperPolicy:
 class BinDistribution:
     """A `Distribution`: bins of mean, spread and elite bias, independent for each row."""
 
-    def __init__(self, logits: Tensor) -> None:
-        self._logits = logits
+    def __init__(self, logits: Tensor, inputs: PolicyInputs, correlation: float) -> None:
+        self._logits, self._inputs, self._correlation = logits, inputs, correlation
 
-    def draw(self, rng: np.random.Generator) -> Drawn:
-        """Return a random choice."""
+    def draw(self, count: int, rng: np.random.Generator) -> list[Drawn]:
+        """Return random choices, in pairs of opposites."""
+        drawn: list[Drawn] = []
         with torch.no_grad():
-            bins = draw_bins(self._logits, rng)
-            log_probs = log_probs_of(self._logits, torch.as_tensor(bins).long())
+            while len(drawn) < count:
+                uniforms = correlated_uniforms(self._inputs, 3, self._correlation, rng)
+                drawn += [self._drawn(draws) for draws in (uniforms, 1.0 - uniforms)]
+        return drawn[:count]
+
+    def _drawn(self, uniforms: NDArray[np.float64]) -> Drawn:
+        bins = bins_at(self._logits, uniforms)
+        log_probs = log_probs_of(self._logits, torch.as_tensor(bins).long())
         return Drawn(choice=bins, action=actions_of(bins), log_probs=log_probs.numpy())
 
     def log_probs(self, choice: Array) -> Tensor:

@@ -26,7 +26,6 @@ class Experience:
     log_probs: NDArray[np.float32]  # (rows,): of the policy that made the choice
     advantage: float  # the reward over that of its siblings, in standard deviations
     reward: float
-    keys: NDArray[np.float32] | None  # of the best schedule of the search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,8 +69,8 @@ class Environment(Protocol):
 class Distribution(Protocol):
     """What a policy may choose for one task."""
 
-    def draw(self, rng: np.random.Generator) -> Drawn:
-        """Return a random choice."""
+    def draw(self, count: int, rng: np.random.Generator) -> list[Drawn]:
+        """Return random choices; two that follow each other may be opposites."""
         ...
 
     def log_probs(self, choice: Array) -> Tensor:
