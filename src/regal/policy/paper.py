@@ -10,6 +10,7 @@ import numpy as np
 
 from regal import _native
 from regal.policy.bins import USUAL_BIAS, beta_parameters, expected, prior_logits
+from regal.policy.choice import DEFAULT, NONE, network_for
 from regal.policy.inputs import policy_inputs
 from regal.search.devices.brkga import DeviceBrkgaOptions, DeviceProposal, run_device_brkga
 from regal.search.devices.compact import compact_devices, outcome_of
@@ -103,8 +104,11 @@ class PaperMethod:
     Source: Paliwal et al., REGAL, ICLR 2020.
     """
 
-    network: PolicyNetwork | None  # None: an untrained one
-    is_uniform: bool = False  # no policy at all: uniform keys
+    policy: str = DEFAULT  # see `regal.policy.choice`; "none": uniform keys
+
+    def with_policy(self, policy: str) -> PaperMethod:
+        """Return the method with another policy."""
+        return PaperMethod(policy=policy)
 
     def __call__(
         self,
@@ -117,11 +121,12 @@ class PaperMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod`."""
+        network = network_for(self.policy, KIND)
         started = time.perf_counter()
         compact = compact_devices(problem)
         proposal = None
-        if not self.is_uniform and problem.n_ops > 0:
-            proposal = paper_proposal(self.network, problem, compact, objective)
+        if self.policy != NONE and problem.n_ops > 0:
+            proposal = paper_proposal(network, problem, compact, objective)
         found = run_device_brkga(
             compact,
             objective,
