@@ -29,7 +29,12 @@ MORE_NODE_FEATURES = (
     "lifetime",  # from it to the last reader of what it writes, as a share of the order
     "work_share",  # its duration: log(1 + ops * share)
     "may_move",  # share of devices that can run it
+    "reference_wave_2",  # cosine over the places in the reference order: a whole wave,
+    "reference_wave_4",  # two waves, and so on: stretches of it that could share a device
+    "reference_wave_8",
+    "reference_wave_16",
 )
+WAVES = (2, 4, 8, 16)
 EDGE_FEATURES = (
     "is_backward",  # 1: from the reader to the producer
     "is_control",  # 1: no tensor
@@ -197,6 +202,7 @@ class _Numbers:
                 lifetime / n,
                 np.log1p(n * self._durations / work),
                 self._runs.mean(axis=1),
+                *(np.cos(np.pi * wave * self._places / max(n - 1, 1)) for wave in WAVES),
             ),
             axis=1,
         )
