@@ -1,1 +1,1 @@
-"""Learning offline: networks, environments, trainers. Needs torch (`pip install 'regal[train]'`)."""
+"""Learning offline: networks, environments, trainers; needs the extra `train`."""

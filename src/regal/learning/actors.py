@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from types import TracebackType
 
-    from regal.learning.config import ActorOptions
+    from regal.learning.options import ActorOptions
     from regal.learning.types import Environment, Reply, Request
 
     MakeEnvironment = Callable[[], Environment]
@@ -152,16 +152,15 @@ class RayActors:
                 text = " ".join(str(error).split())[:120]
                 raise UsageError(f"actors: no Ray cluster at '{options.address}': {text}") from None
         actor = ray.remote(num_cpus=1)(_RayActor)
-        self._pool = [actor.options(scheduling_strategy="SPREAD").remote(make) for _ in
-                      range(options.count)]
+        self._pool = [
+            actor.options(scheduling_strategy="SPREAD").remote(make) for _ in range(options.count)
+        ]
 
     def run(self, requests: Sequence[Request]) -> list[Reply]:
         """Return the replies in the sequence of the requests."""
         count = len(self._pool)
         # Tasks stay with their actor, which keeps the problem and its baseline.
-        waiting = [
-            self._pool[hash_of(request) % count].run.remote(request) for request in requests
-        ]
+        waiting = [self._pool[hash_of(request) % count].run.remote(request) for request in requests]
         replies: list[Reply] = self._ray.get(waiting)
         return replies
 

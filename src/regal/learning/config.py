@@ -3,103 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from regal.errors import UsageError
-from regal.learning.learner import LearnerOptions
-from regal.learning.network import NetworkOptions
-from regal.search.devices.objectives import OBJECTIVES
+from regal.learning.options import TrainConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 T = TypeVar("T")
-ACTORS = ("inline", "threads", "processes", "ray")
-PROBLEMS = ("graphs", "toy")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataOptions:
-    """Which tasks are trained on, and validated on."""
-
-    problem: str = "graphs"  # "toy": a problem whose optimum is known
-    fewest_ops: int = 30
-    most_ops: int = 600
-    first_most_ops: int = 600  # curriculum: graphs grow from this to most_ops
-    growth: int = 200  # iterations until they have grown
-    objectives: tuple[str, ...] = ("memory",)
-    devices: tuple[str, ...] = ("2",)  # presets or numbers; "random": drawn for each task
-    varied: float = 0.5  # share of tasks that are variations of a graph
-    headroom: float = 0.01  # tasks where a good schedule gains less than this are left out
-    valid_graphs: int = 40  # of the valid side; families take turns
-    limit: int = 0  # most training graphs, families take turns; 0: all
-
-    def __post_init__(self) -> None:
-        if self.problem not in PROBLEMS:
-            raise UsageError(f"data.problem is '{self.problem}'; known: {', '.join(PROBLEMS)}")
-        for name in self.objectives:
-            if name not in OBJECTIVES:
-                raise UsageError(f"data.objectives: unknown '{name}'")
-        if not self.objectives or not self.devices:
-            raise UsageError("data: give at least one of objectives and of devices")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """The searches whose outcome is the reward."""
-
-    evaluations: int = 300
-    seeds: int = 8  # different seeds per task; siblings share theirs
-    valid_evaluations: int = 300
-    valid_seeds: int = 2
-    lesson_evaluations: int = 2000  # of the strong search that finds keys to imitate; 0: none
-    lessons: int = 2  # per task, with different seeds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainerOptions:
-    """How long training runs, and what it keeps."""
-
-    seed: int = 0
-    warmup: int = 0  # steps of imitation alone, before iteration 0
-    iterations: int = 200
-    tasks: int = 8  # per iteration
-    samples: int = 8  # searches per task
-    correlation: float = 1.0  # of what is tried for alike ops; 0: as in the paper, independent
-    valid_every: int = 10
-    patience: int = 10  # validations without a better one before it stops; 0: never
-    checkpoint_every: int = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorOptions:
-    """Who runs the searches."""
-
-    kind: str = "inline"
-    count: int = 1
-    address: str = ""  # of a Ray cluster; "": one is started here
-
-    def __post_init__(self) -> None:
-        if self.kind not in ACTORS:
-            raise UsageError(f"actors.kind is '{self.kind}'; known: {', '.join(ACTORS)}")
-        if self.count < 1:
-            raise UsageError(f"actors.count is {self.count}; give 1 or more")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig:
-    """One training run."""
-
-    policy: str = "paper"
-    data: DataOptions = field(default_factory=DataOptions)
-    network: NetworkOptions = field(default_factory=NetworkOptions)
-    search: SearchOptions = field(default_factory=SearchOptions)
-    learner: LearnerOptions = field(default_factory=LearnerOptions)
-    trainer: TrainerOptions = field(default_factory=TrainerOptions)
-    actors: ActorOptions = field(default_factory=ActorOptions)
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
@@ -140,7 +54,9 @@ def config_to_dict(config: TrainConfig) -> dict[str, Any]:
 def _set(table: dict[str, Any], override: str) -> None:
     key, sign, text = override.partition("=")
     if not sign or not key.strip():
-        raise UsageError(f"override '{override}' is not KEY=VALUE; write for example trainer.seed=1")
+        raise UsageError(
+            f"override '{override}' is not KEY=VALUE; write for example trainer.seed=1"
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from regal.errors import UsageError
+from regal.learning.options import REINFORCE
 from regal.learning.replay import Experience, ReplayBuffer
 
 if TYPE_CHECKING:
@@ -18,38 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from regal.learning.options import LearnerOptions
     from regal.learning.types import Distribution, Environment, Reply, TaskSpec, Trainable
-
-REINFORCE, OFF_POLICY = "reinforce", "off-policy"
-ALGORITHMS = (REINFORCE, OFF_POLICY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnerOptions:
-    """How a policy learns."""
-
-    algorithm: str = OFF_POLICY
-    learning_rate: float = 1e-3
-    entropy: float = 1e-3  # weight of the entropy bonus
-    imitation: float = 0.0  # weight of the likelihood of the best keys that are known
-    clip: float = 2.0  # importance weights are cut here
-    replays: int = 4  # batches from the replay buffer after each fresh one
-    replay_batch: int = 32  # experiences
-    replay_capacity: int = 4096
-    replay_exponent: float = 0.6
-    replay_correction: float = 0.4
-    gradient_norm: float = 1.0
-    least_deviation: float = 0.002  # rewards of one task that differ by less are noise
-    most_kept: int = 4096  # tasks whose best keys are kept
-
-    def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise UsageError(
-                f"learner: unknown algorithm '{self.algorithm}'; known: {', '.join(ALGORITHMS)}"
-            )
-        for name in ("replay_batch", "replay_capacity", "most_kept"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"learner: {name} is {getattr(self, name)}; give 1 or more")
 
 
 def advantages(rewards: Sequence[float], least_deviation: float) -> NDArray[np.float64]:

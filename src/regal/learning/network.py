@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -13,12 +12,12 @@ from regal.policy.inputs import (
     CONTEXT,
     DEVICE_FEATURES,
     EDGE_FEATURES,
-    PolicyInputs,
     node_feature_names,
 )
 
 if TYPE_CHECKING:
-    from typing import Any
+    from regal.learning.options import NetworkOptions
+    from regal.policy.inputs import PolicyInputs
 
 LOGITS = MEAN_BINS + SPREAD_BINS + BIAS_BINS  # of each gene, in this sequence
 
@@ -53,19 +52,6 @@ class Proposed(NamedTuple):
     transfer: Tensor  # (n, LOGITS): of the tensors that an op makes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkOptions:
-    """The size of a network."""
-
-    hidden: int = 48
-    layers: int = 4
-    sees_graph: bool = True  # False: no messages along edges, the graph-blind ablation
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as JSON has them."""
-        return asdict(self)
-
-
 def graph_tensors(inputs: PolicyInputs) -> GraphTensors:
     """Return the inputs as tensors; they share memory."""
     return GraphTensors(*(torch.as_tensor(array) for array in inputs.arrays().values()))
@@ -91,7 +77,9 @@ class Body(nn.Module):
         Cost: O((n + e) * hidden^2) per layer.
         """
         context = graph.context.unsqueeze(0)
-        nodes = self.nodes(torch.cat((graph.nodes, context.expand(graph.nodes.shape[0], -1)), dim=1))
+        nodes = self.nodes(
+            torch.cat((graph.nodes, context.expand(graph.nodes.shape[0], -1)), dim=1)
+        )
         devices = self.devices(
             torch.cat((graph.devices, context.expand(graph.devices.shape[0], -1)), dim=1)
         )
@@ -173,9 +161,9 @@ class PaperHeads(nn.Module):
     def forward(self, embedded: Embedded) -> Proposed:
         """Return the logits."""
         # Products of ops and devices: equal devices differ by their places alone.
-        pairs = torch.nn.functional.silu(self.pair_op(embedded.groups)).unsqueeze(
-            1
-        ) * torch.tanh(self.pair_device(embedded.devices)).unsqueeze(0)
+        pairs = torch.nn.functional.silu(self.pair_op(embedded.groups)).unsqueeze(1) * torch.tanh(
+            self.pair_device(embedded.devices)
+        ).unsqueeze(0)
         return Proposed(
             self.priority(embedded.nodes) + self.prior,
             self.affinity(pairs) + self.prior,

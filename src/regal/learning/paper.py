@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from regal.learning.actions import (
@@ -23,6 +22,7 @@ from regal.learning.network import PaperNetwork, graph_tensors
 from regal.learning.types import Drawn
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 

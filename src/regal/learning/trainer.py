@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import random
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from regal.learning.actors import Actors
-    from regal.learning.config import TrainConfig
     from regal.learning.metrics import Metrics
+    from regal.learning.options import TrainConfig
     from regal.learning.types import Drawn, Environment, TaskSpec, Trainable
     from regal.learning.workload import Workload
 
@@ -69,9 +68,7 @@ class Trainer:
         """Return the mean gain of the best validation."""
         return self._best
 
-    def run(
-        self, folder: Path, metrics: Metrics, report: Callable[[Progress], None]
-    ) -> Progress:
+    def run(self, folder: Path, metrics: Metrics, report: Callable[[Progress], None]) -> Progress:
         """Train until the iterations are done, or validation has stopped to improve.
 
         The best network is kept as BEST, the whole state as CHECKPOINT: a run that resumes from
@@ -120,9 +117,7 @@ class Trainer:
         rewards = [reply.reward for reply in replies]
         return {
             "reward": float(np.mean(rewards)),
-            "best_reward": float(
-                np.mean([max(r.reward for _, r in group) for group in groups])
-            ),
+            "best_reward": float(np.mean([max(r.reward for _, r in group) for group in groups])),
             "searches": self._searches,
             "ops": float(np.mean([self._environment.inputs(spec).n_ops for spec in specs])),
             **log,

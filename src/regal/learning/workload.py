@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from regal.data.entries import Entry
-    from regal.learning.config import DataOptions, SearchOptions
     from regal.learning.environment import GraphEnvironment
+    from regal.learning.options import DataOptions, SearchOptions
     from regal.learning.types import Reply
 
 TRAIN, VALID = "train", "valid"
@@ -95,10 +95,13 @@ class GraphWorkload:
         for entry in self._train:
             spec = self._drawn(entry, rng)
             if search.lesson_evaluations and self._has_headroom(spec):
-                yield spec, [
-                    self._environment.lesson(spec, search.lesson_evaluations, seed)
-                    for seed in range(search.lessons)
-                ]
+                yield (
+                    spec,
+                    [
+                        self._environment.lesson(spec, search.lesson_evaluations, seed)
+                        for seed in range(search.lessons)
+                    ],
+                )
 
     def _drawn(self, entry: Entry, rng: np.random.Generator) -> TaskSpec:
         """Return a task of a graph: the graph itself or a variation, on drawn devices."""

@@ -26,9 +26,7 @@ def require_policy(policy: str) -> str:
         UsageError: it does not.
     """
     if policy not in NAMED and not Path(policy).is_file():
-        raise UsageError(
-            f"policy '{policy}' is neither a file nor one of {', '.join(NAMED)}"
-        )
+        raise UsageError(f"policy '{policy}' is neither a file nor one of {', '.join(NAMED)}")
     return policy
 
 

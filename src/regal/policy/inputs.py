@@ -289,9 +289,7 @@ class _Numbers:
         place = np.arange(count) / max(count - 1, 1)
         speeds = self._speeds()
         latency = problem.latency.mean(axis=1) + 1.0
-        capacity = [
-            self._capacity_ratio(min(float(c), 2.0**61) * count) for c in problem.capacity
-        ]
+        capacity = [self._capacity_ratio(min(float(c), 2.0**61) * count) for c in problem.capacity]
         columns = (
             2.0 * place - 1.0,
             np.arange(count) == 0,

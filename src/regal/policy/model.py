@@ -6,8 +6,6 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from regal.errors import UsageError
 from regal.policy.inputs import (
     CONTEXT,
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from regal.policy.inputs import PolicyInputs
@@ -54,7 +53,11 @@ class PolicyNetwork:
             self._session = onnxruntime.InferenceSession(
                 data, options, providers=["CPUExecutionProvider"]
             )
-        except (RuntimeError, ValueError, onnxruntime.capi.onnxruntime_pybind11_state.Fail) as error:
+        except (
+            RuntimeError,
+            ValueError,
+            onnxruntime.capi.onnxruntime_pybind11_state.Fail,
+        ) as error:
             text = " ".join(str(error).split())[:120]
             raise UsageError(f"policy '{name}' is not an ONNX file that runs: {text}") from None
         metadata = self._session.get_modelmeta().custom_metadata_map
