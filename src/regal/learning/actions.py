@@ -38,10 +38,10 @@ def rows_of(proposed: Proposed) -> Tensor:
 
 
 def log_probs_of(logits: Tensor, bins: Tensor) -> Tensor:
-    """Return the (rows,) log-probabilities of the bins (rows, 3)."""
-    total = torch.zeros(logits.shape[0])
-    for part, chosen in zip(_log_softmaxes(logits), bins.T, strict=True):
-        total = total + part.gather(1, chosen.unsqueeze(1)).squeeze(1)
+    """Return the (K, rows) log-probabilities of the bins (K, rows, 3)."""
+    total = torch.zeros(bins.shape[:2])
+    for part, chosen in zip(_log_softmaxes(logits), bins.unbind(dim=2), strict=True):
+        total = total + part.gather(1, chosen.T).T
     return total
 
 
@@ -62,11 +62,10 @@ def bins_at(logits: Tensor, uniforms: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def actions_of(bins: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Return the (rows, 3) means, spreads and elite biases of bins."""
+    """Return the (..., 3) means, spreads and elite biases of bins (..., 3)."""
     biases = np.array(BIASES, dtype=np.float32)
-    return np.stack(
-        (bin_means()[bins[:, 0]], bin_spreads()[bins[:, 1]], biases[bins[:, 2]]), axis=1
-    )
+    values = (bin_means()[bins[..., 0]], bin_spreads()[bins[..., 1]], biases[bins[..., 2]])
+    return np.stack(values, axis=-1)
 
 
 def expected_of(logits: Tensor) -> NDArray[np.float32]:

@@ -22,9 +22,9 @@ class LearnerOptions:
     entropy: float = 1e-3  # weight of the entropy bonus
     imitation: float = 0.0  # weight of the likelihood of the best keys that are known
     clip: float = 2.0  # importance weights are cut here
-    replays: int = 4  # batches from the replay buffer after each fresh one
-    replay_batch: int = 32  # experiences
-    replay_capacity: int = 4096
+    replays: int = 2  # batches from the replay buffer after each fresh one
+    replay_batch: int = 16  # tasks
+    replay_capacity: int = 1024  # tasks
     replay_exponent: float = 0.6
     replay_correction: float = 0.4
     gradient_norm: float = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from regal.learning.actions import (
@@ -22,7 +23,6 @@ from regal.learning.network import PaperNetwork, graph_tensors
 from regal.learning.types import Drawn
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -64,23 +64,20 @@ class BinDistribution:
     def __init__(self, logits: Tensor, inputs: PolicyInputs, correlation: float) -> None:
         self._logits, self._inputs, self._correlation = logits, inputs, correlation
 
-    def draw(self, count: int, rng: np.random.Generator) -> list[Drawn]:
+    def draw(self, count: int, rng: np.random.Generator) -> Drawn:
         """Return random choices, in pairs of opposites."""
-        drawn: list[Drawn] = []
         with torch.no_grad():
-            while len(drawn) < count:
+            bins: list[NDArray[np.uint8]] = []
+            while len(bins) < count:
                 uniforms = correlated_uniforms(self._inputs, 3, self._correlation, rng)
-                drawn += [self._drawn(draws) for draws in (uniforms, 1.0 - uniforms)]
-        return drawn[:count]
+                bins += [bins_at(self._logits, draws) for draws in (uniforms, 1.0 - uniforms)]
+            choices = np.stack(bins[:count])
+            log_probs = self.log_probs(choices).numpy()
+        return Drawn(choices=choices, actions=actions_of(choices), log_probs=log_probs)
 
-    def _drawn(self, uniforms: NDArray[np.float64]) -> Drawn:
-        bins = bins_at(self._logits, uniforms)
-        log_probs = log_probs_of(self._logits, torch.as_tensor(bins).long())
-        return Drawn(choice=bins, action=actions_of(bins), log_probs=log_probs.numpy())
-
-    def log_probs(self, choice: Array) -> Tensor:
-        """Return the (rows,) log-probabilities of a choice, with gradients."""
-        return log_probs_of(self._logits, torch.as_tensor(choice).long())
+    def log_probs(self, choices: Array) -> Tensor:
+        """Return the (K, rows) log-probabilities of K choices, with gradients."""
+        return log_probs_of(self._logits, torch.as_tensor(choices).long())
 
     @cached_property
     def _entropy(self) -> Tensor:

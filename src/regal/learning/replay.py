@@ -19,13 +19,17 @@ LEAST_PRIORITY = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """One search: a graph, a choice, who made it, and its reward."""
+    """K searches for one task: choices, who made them, and how good they were."""
 
     spec: TaskSpec
-    choice: Array
-    log_probs: NDArray[np.float32]  # (rows,): of the policy that made the choice
-    advantage: float  # the reward over that of its siblings, in standard deviations
-    reward: float
+    choices: Array  # (K, ...)
+    log_probs: NDArray[np.float32]  # (K, rows): of the policy that made the choices
+    advantages: NDArray[np.float32]  # (K,): rewards over those of siblings, in deviations
+
+    @property
+    def first_priority(self) -> float:
+        """Return how much there seems to be to learn: the mean size of the advantages."""
+        return float(np.abs(self.advantages).mean())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +64,13 @@ class ReplayBuffer:
         return len(self._ring)
 
     def add(self, experience: Experience) -> None:
-        """Store an experience; its first priority is the size of its advantage."""
+        """Store an experience, over the oldest one where the buffer is full."""
         place = self._next
         if place == len(self._ring):
             self._ring.append(experience)
         else:
             self._ring[place] = experience
-        self._priorities[place] = max(abs(experience.advantage), LEAST_PRIORITY)
+        self._priorities[place] = max(experience.first_priority, LEAST_PRIORITY)
         self._next = (place + 1) % self._capacity
 
     def sample(self, count: int, rng: np.random.Generator) -> Sampled:

@@ -15,7 +15,7 @@ from regal.errors import UsageError
 from regal.learning.config import config_to_dict
 from regal.learning.learner import Learner, advantages
 from regal.learning.replay import Experience
-from regal.learning.types import Reply, Request
+from regal.learning.types import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,27 +97,36 @@ class Trainer:
         """Do one iteration: draw tasks and choices, search, learn; return what to log."""
         options, search = self._config.trainer, self._config.search
         specs = self._workload.draw(self._iteration, options.tasks, self._rng)
-        drawn: list[tuple[TaskSpec, list[Drawn]]] = []
+        drawn: list[Drawn] = []
         requests = []
         for spec in specs:
             seed = int(self._rng.integers(search.seeds))
             with torch.no_grad():
                 distribution = self._policy.distribution(self._environment.inputs(spec))
-                choices = distribution.draw(options.samples, self._rng)
-            drawn.append((spec, choices))
+            drawn.append(distribution.draw(options.samples, self._rng))
             requests += [
-                Request(spec=spec, action=c.action, evaluations=search.evaluations, seed=seed)
-                for c in choices
+                Request(spec=spec, action=action, evaluations=search.evaluations, seed=seed)
+                for action in drawn[-1].actions
             ]
         replies = self._actors.run(requests)
-        groups = _grouped(drawn, replies, self._config.learner.least_deviation)
-        log = self._learner.learn(groups, self._rng)
+        for request, reply in zip(requests, replies, strict=True):
+            self._learner.note(request.spec, reply.cost, reply.keys)
+        rewards = np.array([reply.reward for reply in replies]).reshape(len(specs), -1)
+        experiences = [
+            Experience(
+                spec=spec,
+                choices=one.choices,
+                log_probs=one.log_probs,
+                advantages=advantages(row, self._config.learner.least_deviation),
+            )
+            for spec, one, row in zip(specs, drawn, rewards, strict=True)
+        ]
+        log = self._learner.learn(experiences, self._rng)
         self._iteration += 1
         self._searches += len(requests)
-        rewards = [reply.reward for reply in replies]
         return {
-            "reward": float(np.mean(rewards)),
-            "best_reward": float(np.mean([max(r.reward for _, r in group) for group in groups])),
+            "reward": float(rewards.mean()),
+            "best_reward": float(rewards.max(axis=1).mean()),
             "searches": self._searches,
             "ops": float(np.mean([self._environment.inputs(spec).n_ops for spec in specs])),
             **log,
@@ -218,36 +227,6 @@ class Trainer:
         self._iteration, self._searches, self._stale = state["counts"]
         self._valid, self._best = state["gains"]
         self._is_warm = state["is_warm"]
-
-
-def _grouped(
-    drawn: Sequence[tuple[TaskSpec, Sequence[Drawn]]],
-    replies: Sequence[Reply],
-    least_deviation: float,
-) -> list[list[tuple[Experience, Reply]]]:
-    """Return the experiences of each task with their replies."""
-    groups = []
-    start = 0
-    for spec, choices in drawn:
-        part = replies[start : start + len(choices)]
-        start += len(choices)
-        gains = advantages([reply.reward for reply in part], least_deviation)
-        groups.append(
-            [
-                (
-                    Experience(
-                        spec=spec,
-                        choice=choice.choice,
-                        log_probs=choice.log_probs,
-                        advantage=float(gain),
-                        reward=reply.reward,
-                    ),
-                    reply,
-                )
-                for choice, gain, reply in zip(choices, gains, part, strict=True)
-            ]
-        )
-    return groups
 
 
 def _replace(path: Path, state: object) -> None:

@@ -28,11 +28,11 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A random choice of a policy."""
+    """K random choices of a policy for one task."""
 
-    choice: Array  # what its log-probability is asked for, later
-    action: NDArray[np.float32]  # what the search is given
-    log_probs: NDArray[np.float32]  # (rows,): independent parts of the choice
+    choices: Array  # (K, ...): what their log-probability is asked for, later
+    actions: NDArray[np.float32]  # (K, ...): what the searches are given
+    log_probs: NDArray[np.float32]  # (K, rows): of the independent parts of each choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +69,12 @@ class Environment(Protocol):
 class Distribution(Protocol):
     """What a policy may choose for one task."""
 
-    def draw(self, count: int, rng: np.random.Generator) -> list[Drawn]:
-        """Return random choices; two that follow each other may be opposites."""
+    def draw(self, count: int, rng: np.random.Generator) -> Drawn:
+        """Return `count` random choices; two that follow each other may be opposites."""
         ...
 
-    def log_probs(self, choice: Array) -> Tensor:
-        """Return the (rows,) log-probabilities of a choice, with gradients."""
+    def log_probs(self, choices: Array) -> Tensor:
+        """Return the (K, rows) log-probabilities of K choices, with gradients."""
         ...
 
     def entropy(self) -> Tensor:

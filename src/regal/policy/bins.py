@@ -15,9 +15,10 @@ BIASES = (0.5, 0.6, 0.7, 0.8, 0.9)  # chances that a gene comes from the elite p
 BIAS_BINS = len(BIASES)
 USUAL_BIAS = 0.7
 LEAST_SPREAD, MOST_SPREAD = 0.005, 0.75
-UNIFORM_SPREAD = 1.0 / 3.0  # Beta(1, 1) has it
-# Of the prior: a policy that knows nothing draws keys that are nearly uniform.
-PRIOR_MEAN_WIDTH = 0.12
+# Of the prior. Means and spreads are drawn wide enough apart for a search to notice, and all of
+# them together are nearly uniform keys: the mixture has the spread of Beta(1, 1), 1 / 3.
+PRIOR_MEAN_WIDTH = 0.22
+PRIOR_SPREAD = 0.155
 PRIOR_SPREAD_WIDTH = 0.6  # of the logarithm
 PRIOR_BIAS_WIDTH = 0.07
 
@@ -38,7 +39,7 @@ def bin_spreads() -> NDArray[np.float32]:
 def prior_logits() -> NDArray[np.float32]:
     """Return the logits of mean, spread and elite bias that a new policy starts from."""
     means = -0.5 * ((bin_means() - 0.5) / PRIOR_MEAN_WIDTH) ** 2
-    spreads = -0.5 * (np.log(bin_spreads() / UNIFORM_SPREAD) / PRIOR_SPREAD_WIDTH) ** 2
+    spreads = -0.5 * (np.log(bin_spreads() / PRIOR_SPREAD) / PRIOR_SPREAD_WIDTH) ** 2
     biases = -0.5 * ((np.array(BIASES) - USUAL_BIAS) / PRIOR_BIAS_WIDTH) ** 2
     return np.concatenate((means, spreads, biases)).astype(np.float32)
 

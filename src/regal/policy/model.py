@@ -45,7 +45,19 @@ class PolicyNetwork:
         """
         # A third of a second: only those who use a policy pay for it.
         import onnxruntime
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+        # What Runtime raises at what it cannot load; no common base but Exception.
+        refusals = (
+            state.Fail,
+            state.InvalidArgument,
+            state.InvalidGraph,
+            state.InvalidProtobuf,
+            state.NotImplemented,
+            state.RuntimeException,
+            RuntimeError,
+            ValueError,
+        )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
@@ -53,11 +65,7 @@ class PolicyNetwork:
             self._session = onnxruntime.InferenceSession(
                 data, options, providers=["CPUExecutionProvider"]
             )
-        except (
-            RuntimeError,
-            ValueError,
-            onnxruntime.capi.onnxruntime_pybind11_state.Fail,
-        ) as error:
+        except refusals as error:
             text = " ".join(str(error).split())[:120]
             raise UsageError(f"policy '{name}' is not an ONNX file that runs: {text}") from None
         metadata = self._session.get_modelmeta().custom_metadata_map
