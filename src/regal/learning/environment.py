@@ -190,7 +190,7 @@ class GraphEnvironment:
         return Reply(
             reward=max(-MOST_REWARD, min(MOST_REWARD, ratio)),
             cost=cost,
-            keys=task.keys_of(found.schedule),
+            keys=task.keys_of(found.schedule) if request.wants_keys else None,
         )
 
     def lesson(self, spec: TaskSpec, evaluations: int, seed: int) -> Reply:

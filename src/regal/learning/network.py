@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regal.policy.inputs import PolicyInputs
 
 LOGITS = MEAN_BINS + SPREAD_BINS + BIAS_BINS  # of each gene, in this sequence
+PLACE = DEVICE_FEATURES.index("place")
 
 
 class GraphTensors(NamedTuple):
@@ -57,6 +58,12 @@ def graph_tensors(inputs: PolicyInputs) -> GraphTensors:
     return GraphTensors(*(torch.as_tensor(array) for array in inputs.arrays().values()))
 
 
+def group_means(rows: Tensor, graph: GraphTensors) -> Tensor:
+    """Return the (G, width) means of the (n, width) rows over the ops of each group."""
+    zeros = torch.zeros((graph.group_sizes.shape[0], rows.shape[1]), dtype=rows.dtype)
+    return zeros.index_add(0, graph.groups, rows) / graph.group_sizes.unsqueeze(1)
+
+
 class Body(nn.Module):
     """Gated message passing in both directions, with the whole graph as context."""
 
@@ -86,9 +93,7 @@ class Body(nn.Module):
         for layer in self.layers:
             nodes = layer(nodes, graph)
         nodes = self.last(nodes)
-        groups = torch.zeros(
-            (graph.group_sizes.shape[0], nodes.shape[1]), dtype=nodes.dtype
-        ).index_add(0, graph.groups, nodes) / graph.group_sizes.unsqueeze(1)
+        groups = group_means(nodes, graph)
         pooled = torch.cat((nodes.mean(dim=0), nodes.amax(dim=0), graph.context))
         return Embedded(nodes, groups, devices, pooled)
 
@@ -145,29 +150,37 @@ class _Layer(nn.Module):
 
 
 class PaperHeads(nn.Module):
-    """Logits of Beta distributions per gene; all 0 beside the prior at first: nearly uniform."""
+    """Logits of Beta distributions per gene; all 0 beside the prior at first: nearly uniform.
+
+    Each head sees the embedding and, by a straight line, the features themselves: what is simple
+    is learned first, and holds for other graphs.
+    """
 
     def __init__(self, options: NetworkOptions) -> None:
         super().__init__()
-        hidden = options.hidden
+        hidden, features = options.hidden, len(node_feature_names())
         self.priority = _head(hidden, hidden)
+        self.priority_line = _line(features)
         self.transfer = _head(hidden, hidden)
+        self.transfer_line = _line(features)
         self.pair_op = nn.Linear(hidden, hidden)
         self.pair_device = nn.Linear(hidden, hidden)
         self.affinity = _head(hidden, hidden)
+        self.affinity_line = _line(features)
         self.prior: Tensor
         self.register_buffer("prior", torch.as_tensor(prior_logits()))
 
-    def forward(self, embedded: Embedded) -> Proposed:
+    def forward(self, embedded: Embedded, graph: GraphTensors) -> Proposed:
         """Return the logits."""
         # Products of ops and devices: equal devices differ by their places alone.
-        pairs = torch.nn.functional.silu(self.pair_op(embedded.groups)).unsqueeze(1) * torch.tanh(
-            self.pair_device(embedded.devices)
-        ).unsqueeze(0)
+        ops = nn.functional.silu(self.pair_op(embedded.groups)).unsqueeze(1)
+        pairs = ops * torch.tanh(self.pair_device(embedded.devices)).unsqueeze(0)
+        features = group_means(graph.nodes, graph).unsqueeze(1)
+        opposed = features * graph.devices[:, PLACE].reshape(1, -1, 1)
         return Proposed(
-            self.priority(embedded.nodes) + self.prior,
-            self.affinity(pairs) + self.prior,
-            self.transfer(embedded.nodes) + self.prior,
+            self.priority(embedded.nodes) + self.priority_line(graph.nodes) + self.prior,
+            self.affinity(pairs) + self.affinity_line(opposed) + self.prior,
+            self.transfer(embedded.nodes) + self.transfer_line(graph.nodes) + self.prior,
         )
 
 
@@ -183,7 +196,7 @@ class PaperNetwork(nn.Module):
     def forward(self, graph: GraphTensors) -> tuple[Embedded, Proposed]:
         """Return embeddings and logits."""
         embedded = self.body(graph)
-        return embedded, self.heads(embedded)
+        return embedded, self.heads(embedded, graph)
 
 
 def new_network(options: NetworkOptions, seed: int) -> PaperNetwork:
@@ -207,3 +220,9 @@ def _head(n_in: int, hidden: int) -> nn.Sequential:
     nn.init.zeros_(head[-1].weight)
     nn.init.zeros_(head[-1].bias)
     return head
+
+
+def _line(n_in: int) -> nn.Linear:
+    line = nn.Linear(n_in, LOGITS, bias=False)
+    nn.init.zeros_(line.weight)
+    return line

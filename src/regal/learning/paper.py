@@ -17,7 +17,7 @@ from regal.learning.actions import (
     log_probs_of,
     rows_of,
 )
-from regal.learning.exploration import correlated_uniforms
+from regal.learning.exploration import paired_uniforms
 from regal.learning.export import paper_export
 from regal.learning.network import PaperNetwork, graph_tensors
 from regal.learning.types import Drawn
@@ -69,8 +69,8 @@ class BinDistribution:
         with torch.no_grad():
             bins: list[NDArray[np.uint8]] = []
             while len(bins) < count:
-                uniforms = correlated_uniforms(self._inputs, 3, self._correlation, rng)
-                bins += [bins_at(self._logits, draws) for draws in (uniforms, 1.0 - uniforms)]
+                pair = paired_uniforms(self._inputs, 3, self._correlation, rng)
+                bins += [bins_at(self._logits, draws) for draws in pair]
             choices = np.stack(bins[:count])
             log_probs = self.log_probs(choices).numpy()
         return Drawn(choices=choices, actions=actions_of(choices), log_probs=log_probs)

@@ -105,7 +105,13 @@ class Trainer:
                 distribution = self._policy.distribution(self._environment.inputs(spec))
             drawn.append(distribution.draw(options.samples, self._rng))
             requests += [
-                Request(spec=spec, action=action, evaluations=search.evaluations, seed=seed)
+                Request(
+                    spec=spec,
+                    action=action,
+                    evaluations=search.evaluations,
+                    seed=seed,
+                    wants_keys=self._config.learner.imitation > 0,
+                )
                 for action in drawn[-1].actions
             ]
         replies = self._actors.run(requests)

@@ -43,6 +43,7 @@ class Request:
     action: NDArray[np.float32] | None  # None: the baseline
     evaluations: int
     seed: int
+    wants_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Reply:
 
     reward: float  # logarithm of the baseline's cost over that of the search
     cost: float
-    keys: NDArray[np.float32] | None  # of the best schedule, as a policy may imitate them
+    keys: NDArray[np.float32] | None  # of the best schedule, for imitation, if they are wanted
 
 
 class Environment(Protocol):
