@@ -140,7 +140,7 @@ class Learner:
     def _apply(self, loss: Tensor) -> float:
         """Take a step down `loss`; return the norm of its gradient."""
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(
             self._policy.network.parameters(), self._options.gradient_norm
         )
