@@ -103,11 +103,8 @@ def build_parser() -> argparse.ArgumentParser:
         add_profile,
         add_validate,
         add_dataset,
-<<<<<<< HEAD
-        add_train,
-=======
         add_evaluate,
->>>>>>> main
+        add_train,
     ):
         add(verbs)
     return parser
