@@ -59,7 +59,7 @@ def test_the_shipped_suites_cover_what_the_documents_promise() -> None:
         ('"train"', '"trian"', "unknown split 'trian'"),
         ('"time"', '"speed"', "unknown objective 'speed'"),
         ('name = "regal"', 'name = "reagl"', "unknown method 'reagl'"),
-        ('name = "regal"', 'name = "regal"\npolicy = "x"', "unknown policy 'x'"),
+        ('name = "regal"', 'name = "regal"\npolicy = "x"', "policy 'x' is neither a file nor"),
         ('method = "brkga"', 'method = "heft"\nx = 1', "unknown key 'x'"),
         ('method = "brkga"', 'method = "heft"', "the reference 'heft' is not run"),
         ('method = "brkga"', 'method = "brkga"\nevaluations = 99', "needs 'brkga' with 99"),
