@@ -11,7 +11,6 @@ from regal.policy.bins import (
     BIASES,
     MEAN_BINS,
     SPREAD_BINS,
-    beta_parameters,
     bin_means,
     bin_spreads,
     expected,
