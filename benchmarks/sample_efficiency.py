@@ -57,9 +57,7 @@ def table(out: Path) -> str:
         cells = []
         for rows in runs.values():
             found = [row for row in rows if row["searches"] == count]
-            cells.append(
-                f"{100 * found[-1]['gain']:+.2f} ± {100 * found[-1]['margin']:.2f}" if found else ""
-            )
+            cells.append(f"{100 * found[-1]['gain']:+.2f}" if found else "")
         lines.append(f"| {count:,.0f} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

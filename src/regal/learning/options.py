@@ -59,7 +59,7 @@ class DataOptions:
     most_ops: int = 600
     first_most_ops: int = 600  # curriculum: graphs grow from this to most_ops
     growth: int = 200  # iterations until they have grown
-    objectives: tuple[str, ...] = ("memory",)
+    objectives: tuple[str, ...] = ("memory",)  # one named twice is drawn twice as often
     devices: tuple[str, ...] = ("2",)  # presets or numbers; "random": drawn for each task
     varied: float = 0.5  # share of tasks that are variations of a graph
     headroom: float = 0.01  # tasks where a good schedule gains less than this are left out
@@ -93,6 +93,7 @@ class TrainerOptions:
     """How long training runs, and what it keeps."""
 
     seed: int = 0
+    start: str = ""  # a BEST file of another run to start from; "": random weights
     warmup: int = 0  # steps of imitation alone, before iteration 0
     iterations: int = 200
     tasks: int = 8  # per iteration

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +26,6 @@ from regal.learning.workload import GraphWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from regal.learning.actors import MakeEnvironment
     from regal.learning.options import TrainConfig
@@ -85,6 +86,8 @@ def run_training(
         trainer = Trainer(config, policy, workload, environment, actors)
         if resume:
             trainer.restore(checkpoint)
+        elif config.trainer.start:
+            _start_from(policy, Path(config.trainer.start))
         progress = trainer.run(folder, metrics, report)
     policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
     samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
@@ -103,6 +106,19 @@ def run_training(
         parity=parity,
         progress=progress,
     )
+
+
+def _start_from(policy: Trainable, path: Path) -> None:
+    """Give the policy the weights of another run.
+
+    Raises:
+        UsageError: they cannot be read, or are of another network.
+    """
+    try:
+        policy.network.load_state_dict(torch.load(path, weights_only=True))
+    except (OSError, RuntimeError, UnpicklingError) as error:
+        text = " ".join(str(error).split())[:120]
+        raise UsageError(f"weights '{path}' do not fit: {text}") from None
 
 
 def _policy_of(config: TrainConfig) -> Trainable:

@@ -168,13 +168,16 @@ class Trainer:
     def _validate(self, folder: Path, metrics: Metrics) -> None:
         search = self._config.search
         gains = self.gains(self._workload.valid, search.valid_evaluations, search.valid_seeds)
-        self._valid = float(np.mean(gains))
-        margin = 1.96 * float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
-        metrics.write(
-            "valid",
-            self._iteration,
-            {"gain": self._valid, "margin": margin, "searches": self._searches},
-        )
+        by_objective: dict[str, list[float]] = {}
+        for spec, gain in zip(self._workload.valid, gains, strict=True):
+            by_objective.setdefault(spec.objective, []).append(gain)
+        # Objectives count alike: running time gains most, and has most tasks.
+        self._valid = float(np.mean([np.mean(part) for part in by_objective.values()]))
+        log: dict[str, float] = {"gain": self._valid, "searches": self._searches}
+        for name, part in by_objective.items():
+            log[f"gain_{name}"] = float(np.mean(part))
+            log[f"margin_{name}"] = 1.96 * float(np.std(part)) / math.sqrt(len(part))
+        metrics.write("valid", self._iteration, log)
         self._stale += 1
         if self._valid > self._best:
             self._best, self._stale = self._valid, 0
