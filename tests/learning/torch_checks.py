@@ -74,7 +74,13 @@ def toy_config(**trainer: object) -> TrainConfig:
         {
             "data": {"problem": "toy"},
             "network": {"hidden": 32, "layers": 1},
-            "learner": {"learning_rate": 5e-3, "entropy": 0.0, "replays": 3, "replay_batch": 8},
+            "learner": {
+                "learning_rate": 5e-3,
+                "entropy": 0.0,
+                "replays": 3,
+                "replay_batch": 8,
+                "average": 0.0,
+            },
             "trainer": {
                 "tasks": 4,
                 "samples": 8,

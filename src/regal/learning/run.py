@@ -77,6 +77,8 @@ def run_training(
         )
     torch.set_num_threads(1)
     policy = policy or _policy_of(config)
+    if config.trainer.start and not resume:
+        _start_from(policy, Path(config.trainer.start))
     environment, make = _environment_of(config)
     workload = _workload_of(config, environment)
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,8 +88,6 @@ def run_training(
         trainer = Trainer(config, policy, workload, environment, actors)
         if resume:
             trainer.restore(checkpoint)
-        elif config.trainer.start:
-            _start_from(policy, Path(config.trainer.start))
         progress = trainer.run(folder, metrics, report)
     policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
     samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]

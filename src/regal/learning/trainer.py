@@ -167,7 +167,9 @@ class Trainer:
 
     def _validate(self, folder: Path, metrics: Metrics) -> None:
         search = self._config.search
-        gains = self.gains(self._workload.valid, search.valid_evaluations, search.valid_seeds)
+        with self._learner.averaged():
+            gains = self.gains(self._workload.valid, search.valid_evaluations, search.valid_seeds)
+            weights = {k: v.clone() for k, v in self._policy.network.state_dict().items()}
         by_objective: dict[str, list[float]] = {}
         for spec, gain in zip(self._workload.valid, gains, strict=True):
             by_objective.setdefault(spec.objective, []).append(gain)
@@ -181,7 +183,7 @@ class Trainer:
         self._stale += 1
         if self._valid > self._best:
             self._best, self._stale = self._valid, 0
-            _replace(folder / BEST, self._policy.network.state_dict())
+            _replace(folder / BEST, weights)
 
     def _has_stopped(self) -> bool:
         patience = self._config.trainer.patience
