@@ -36,8 +36,8 @@ def model(tmp_path: Path) -> Path:
 def planned(capsys: pytest.CaptureFixture[str], model: Path, *more: str) -> dict[str, object]:
     command = ["optimize", str(model), "--devices", "2", "--evaluations", "150", "--json", *more]
     assert main(command) == 0
-    document: dict[str, object] = json.loads(capsys.readouterr().out)
-    return document["after"] | {"evaluations": document["evaluations"]}  # type: ignore[operator]
+    document = json.loads(capsys.readouterr().out)
+    return {**document["after"], "evaluations": document["evaluations"]}
 
 
 def test_without_a_policy_the_papers_method_is_brkga(

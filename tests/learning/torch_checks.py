@@ -264,17 +264,22 @@ def share_learned(config: TrainConfig) -> float:
         return (trainer.best - UNTRAINED) / (OPTIMUM - UNTRAINED)
 
 
+def averaging(config: TrainConfig) -> TrainConfig:
+    return dataclasses.replace(config, learner=dataclasses.replace(config.learner, average=0.8))
+
+
 def a_run_that_was_interrupted_goes_on_exactly() -> None:
     with tempfile.TemporaryDirectory() as folder, Metrics(Path(folder)) as metrics:
-        whole = toy_trainer(toy_config(iterations=6))
+        whole = toy_trainer(averaging(toy_config(iterations=6)))
         whole.run(Path(folder, "whole"), metrics, ignore)
-        first = toy_trainer(toy_config(iterations=3))
+        first = toy_trainer(averaging(toy_config(iterations=3)))
         first.run(Path(folder, "parts"), metrics, ignore)
-        second = toy_trainer(toy_config(iterations=6), seed=99)
+        second = toy_trainer(averaging(toy_config(iterations=6)), seed=99)
         second.restore(Path(folder, "parts", CHECKPOINT))
         second.run(Path(folder, "parts"), metrics, ignore)
-        one, two = (t.state()["learner"]["network"] for t in (whole, second))
-        assert all(torch.equal(one[name], two[name]) for name in one)
+        for part in ("network", "average"):
+            one, two = (t.state()["learner"][part] for t in (whole, second))
+            assert all(torch.equal(one[name], two[name]) for name in one)
         assert whole.best == second.best
 
 
