@@ -25,6 +25,7 @@ from regal.cli.options import (
 from regal.cli.parser_dataset import add_dataset
 from regal.cli.parser_evaluate import add_evaluate
 from regal.cli.parser_profile import add_profile, add_validate
+from regal.cli.parser_train import add_train
 from regal.errors import RegalError
 from regal.units import parse_bytes, parse_seconds, parse_seed
 
@@ -43,6 +44,7 @@ MODULES = {
     "dataset": "regal.cli.dataset",
     "evaluate": "regal.cli.evaluate",
     "profile": "regal.cli.profile",
+    "train": "regal.cli.train",
     "validate": "regal.cli.validate",
 }
 
@@ -102,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_validate,
         add_dataset,
         add_evaluate,
+        add_train,
     ):
         add(verbs)
     return parser
