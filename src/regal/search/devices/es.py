@@ -123,7 +123,7 @@ def run_device_es(
     options = options or DeviceEsOptions()
     if prior is not None:
         _require_prior(weight_count(problem.n_devices), prior)
-    schedule, _, evaluations, was_interrupted, chromosomes, _, _ = _native.device_es(
+    schedule, _, evaluations, was_interrupted, chromosomes, _, _, _ = _native.device_es(
         problem=problem,
         decoder=options.decoder,
         per_ns=objective.per_ns,
