@@ -48,6 +48,7 @@ class Genetic {
         settings_(settings),
         deadline_(deadline),
         workers_(workers_of(settings)),
+        draws_(settings.proposal),
         evaluations_(evaluations),
         most_(most) {
     for (const double bias : settings.proposal.gene_bias) chances_.push_back(chance_of(bias));
@@ -96,6 +97,7 @@ class Genetic {
   const GeneticSettings& settings_;
   const Deadline& deadline_;
   Workers workers_;
+  KeyDraws draws_;
   std::vector<uint32_t> chances_;  // per gene: of coming from the elite parent
   int64_t evaluations_;
   int64_t most_;
@@ -143,7 +145,7 @@ bool Genetic<Model>::fill(std::vector<Plan>& plans) {
     if (i < given) {
       model_.give(static_cast<int32_t>(i), genes);
     } else {
-      draw_genes(rng, settings_.proposal, genes);
+      draws_.fill(rng, genes);
     }
   });
 }
@@ -158,7 +160,7 @@ bool Genetic<Model>::breed(std::vector<Plan>& plans, std::vector<Plan>& children
   const std::span<Plan> made(children.data(), size - elites);
   const bool goes_on = evaluate(made, [&](int64_t i, Rng& rng, Genes& genes) {
     if (i < mutants) {
-      draw_genes(rng, settings_.proposal, genes);
+      draws_.fill(rng, genes);
     } else {
       const Plan& elite = plans[rng.below(elites)];
       cross_genes(rng, chances_, elite.genes, plans[elites + rng.below(size - elites)].genes, genes);

@@ -22,8 +22,22 @@ struct Proposal {
 
 double normal_draw(Rng& rng);
 
-// Fills `genes` with independent draws: uniform ones without alpha and beta.
-void draw_genes(Rng& rng, const Proposal& proposal, Genes& genes);
+// Draws chromosomes of independent keys: uniform ones without alpha and beta. Keys of a Beta come
+// from a table of its quantiles, with straight lines between: within 1 % of its deviation, and 20
+// times as fast as exact draws, which took longer than to decode the keys.
+class KeyDraws {
+ public:
+  // Cost with alpha and beta: 1 us, and 130 bytes, for each Beta that differs from the others.
+  explicit KeyDraws(const Proposal& proposal);
+
+  // Fills `genes`; their number is that of the proposal.
+  void fill(Rng& rng, Genes& genes) const;
+
+ private:
+  static constexpr int kSteps = 64;
+  std::vector<uint16_t> quantiles_;  // kSteps + 1 of each Beta, in units of 2^-16
+  std::vector<uint32_t> begin_;      // per gene: where its quantiles are; none: uniform keys
+};
 
 // A chance as the number of 16-bit values below which a draw says yes.
 uint32_t chance_of(double probability);

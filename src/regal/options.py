@@ -21,6 +21,7 @@ class Options:
     devices: str | None = None  # a number, a preset, a .toml file; None: those of the file, or one
     profiles: tuple[Path, ...] = ()  # measured op times that override the roofline
     method: str = "regal"
+    policy: str = "default"  # "none", "untrained", or a file
     evaluations: int | None = None
     seconds: float | None = None
     seed: int = 0

@@ -100,7 +100,7 @@ def search_schedule(
 ) -> ModelSchedule:
     """Return the schedules that the chosen method finds for all entries of the model."""
     search = DeviceSearch(
-        method=device_method_named(options.method),
+        method=device_method_named(options.method, options.policy),
         method_name=options.method,
         objective=options.objective,
         weights=options.weights,

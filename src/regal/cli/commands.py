@@ -270,6 +270,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         weights=arguments.weights,
         devices=arguments.devices,
         profiles=tuple(arguments.profile),
+        policy=arguments.policy,
         evaluations=arguments.evaluations,
         seconds=arguments.time,
         seed=arguments.seed,

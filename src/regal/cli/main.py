@@ -24,6 +24,7 @@ from regal.cli.options import (
 )
 from regal.cli.parser_dataset import add_dataset
 from regal.cli.parser_profile import add_profile, add_validate
+from regal.cli.parser_train import add_train
 from regal.errors import RegalError
 from regal.units import parse_bytes, parse_seconds, parse_seed
 
@@ -41,6 +42,7 @@ EPILOG = (
 MODULES = {
     "dataset": "regal.cli.dataset",
     "profile": "regal.cli.profile",
+    "train": "regal.cli.train",
     "validate": "regal.cli.validate",
 }
 
@@ -99,6 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_profile,
         add_validate,
         add_dataset,
+        add_train,
     ):
         add(verbs)
     return parser

@@ -96,6 +96,10 @@ def add_search(command: Parser) -> None:
         "--threads", type=checked(parse_count), default=1, metavar="N",
         help="changes the speed, never the result (default 1)",
     )  # fmt: skip
+    command.add_argument(
+        "--policy", default="default", metavar="none|untrained|default|FILE",
+        help="what guides the methods that learn, on several devices (default: what ships)",
+    )  # fmt: skip
 
 
 def add_json(command: Parser) -> None:

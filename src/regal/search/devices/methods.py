@@ -9,6 +9,8 @@ from regal._native import DeviceDecoder
 from regal.baselines.devices.cp_sat import CpSat
 from regal.baselines.devices.methods import METHODS as BASELINES
 from regal.errors import UsageError
+from regal.policy.choice import DEFAULT, UsesPolicy, require_policy
+from regal.policy.paper import PAPER_SEARCH, PaperMethod
 from regal.search.devices.brkga import DeviceBrkga, DeviceBrkgaOptions
 from regal.search.devices.es import feature_es
 from regal.search.devices.local import DeviceLocalSearch
@@ -21,20 +23,11 @@ if TYPE_CHECKING:
 
 DEFAULT_DEVICE_METHOD = "regal"
 
-# The paper's search: raw keys, populations of 100 that start at random, no heuristic among them.
-PAPER = DeviceBrkgaOptions(
-    decoder=DeviceDecoder.RAW,
-    population=100,
-    elites=20,
-    mutants=15,
-    with_neutral=False,
-    relabels_devices=False,
-)
-
 DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
     {
         DEFAULT_DEVICE_METHOD: regal,
-        "brkga": DeviceBrkga(PAPER),
+        "regal-paper": PaperMethod(),
+        "brkga": DeviceBrkga(PAPER_SEARCH),
         "brkga-tuned": DeviceBrkga(
             DeviceBrkgaOptions(), DeviceBrkgaOptions(decoder=DeviceDecoder.INHERIT)
         ),
@@ -60,13 +53,15 @@ def require_device_method(name: str) -> str:
     return name
 
 
-def device_method_named(name: str) -> DeviceMethod:
-    """Return the method of this name.
+def device_method_named(name: str, policy: str = DEFAULT) -> DeviceMethod:
+    """Return the method of this name, guided by a policy if it uses one.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or `policy` names none.
     """
-    return DEVICE_METHODS[require_device_method(name)]
+    method = DEVICE_METHODS[require_device_method(name)]
+    require_policy(policy)
+    return method.with_policy(policy) if isinstance(method, UsesPolicy) else method
 
 
 def keeps_before(name: str) -> bool:

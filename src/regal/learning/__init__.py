@@ -1,0 +1,1 @@
+"""Learning offline: networks, environments, trainers; needs the extra `train`."""

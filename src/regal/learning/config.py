@@ -1,0 +1,97 @@
+"""What a training run is: a TOML file, read into frozen dataclasses, with overrides."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from regal.errors import UsageError
+from regal.learning.options import TrainConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+T = TypeVar("T")
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Return the configuration of a file, with `key=value` overrides applied.
+
+    Args:
+        path: a TOML file; what it leaves out has its default.
+        overrides: "learner.samples=4": the value as TOML writes it; text needs no quotes.
+
+    Raises:
+        UsageError: the file is missing or broken, or a key or a value is wrong.
+    """
+    try:
+        table = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"config '{path}' cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"config '{path}' is not TOML: {error}") from None
+    for override in overrides:
+        _set(table, override)
+    return config_of(table)
+
+
+def config_of(table: Mapping[str, Any]) -> TrainConfig:
+    """Return the configuration that a table of tables describes.
+
+    Raises:
+        UsageError: a key or a value is wrong.
+    """
+    return _built(TrainConfig, table, "")
+
+
+def config_to_dict(config: TrainConfig) -> dict[str, Any]:
+    """Return the table of a configuration, defaults included."""
+    return asdict(config)
+
+
+def _set(table: dict[str, Any], override: str) -> None:
+    key, sign, text = override.partition("=")
+    if not sign or not key.strip():
+        raise UsageError(
+            f"override '{override}' is not KEY=VALUE; write for example trainer.seed=1"
+        )
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    *path, last = key.strip().split(".")
+    for part in path:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"override '{override}': '{part}' is not a table")
+        table = inner
+    table[last] = value
+
+
+def _built(kind: type[T], table: Mapping[str, Any], prefix: str) -> T:
+    hints = get_type_hints(kind)
+    known = {field.name: hints[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    values = {}
+    for name, value in table.items():
+        if name not in known:
+            raise UsageError(f"config: unknown key '{prefix}{name}'; known: {', '.join(known)}")
+        values[name] = _value(known[name], value, f"{prefix}{name}")
+    return kind(**values)
+
+
+def _value(hint: Any, value: Any, name: str) -> Any:
+    if is_dataclass(hint):
+        if not isinstance(value, dict):
+            raise UsageError(f"config: '{name}' is a table")
+        return _built(hint, value, f"{name}.")  # type: ignore[arg-type]
+    if get_origin(hint) is tuple:
+        (inner, *_) = get_args(hint)
+        items = value if isinstance(value, list) else [value]
+        return tuple(_value(inner, item, name) for item in items)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise UsageError(f"config: '{name}' is {value!r}; give a {hint.__name__}")
+    return value

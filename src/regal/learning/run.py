@@ -1,0 +1,124 @@
+"""A whole training run: from a configuration to an exported policy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from regal.errors import UsageError
+from regal.files import write_atomically
+from regal.learning.actors import actors_of
+from regal.learning.config import config_to_dict
+from regal.learning.environment import GraphEnvironment
+from regal.learning.export import onnx_bytes, require_parity
+from regal.learning.metrics import Metrics
+from regal.learning.network import new_network, parameter_count
+from regal.learning.paper import PaperPolicy
+from regal.learning.toy import ToyEnvironment, ToyWorkload
+from regal.learning.trainer import BEST, CHECKPOINT, Trainer
+from regal.learning.workload import GraphWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from regal.learning.actors import MakeEnvironment
+    from regal.learning.options import TrainConfig
+    from regal.learning.trainer import Progress
+    from regal.learning.types import Environment, Trainable
+    from regal.learning.workload import Workload
+
+CONFIG, POLICY = "config.json", "policy.onnx"
+PARITY_SAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """What a run left behind."""
+
+    policy: Path  # the best network, exported
+    sha256: str
+    parameters: int
+    parity: float  # largest difference between it and its export
+    progress: Progress
+
+
+def run_training(
+    config: TrainConfig,
+    folder: Path,
+    *,
+    resume: bool,
+    report: Callable[[Progress], None],
+    policy: Trainable | None = None,
+) -> Trained:
+    """Train, and export the network that was best on the valid side.
+
+    Args:
+        config: what to do.
+        folder: for checkpoints, logs and the policy.
+        resume: go on from the folder's checkpoint.
+        report: is told about the progress, once per iteration.
+        policy: what to train; None: the one that `config.policy` names.
+
+    Raises:
+        UsageError: the folder has a checkpoint and `resume` is off, or has none and it is on.
+    """
+    checkpoint = folder / CHECKPOINT
+    if checkpoint.exists() != resume:
+        raise UsageError(
+            f"folder '{folder}' has a checkpoint; go on with --resume, or use another folder"
+            if not resume
+            else f"folder '{folder}' has no checkpoint to resume from"
+        )
+    torch.set_num_threads(1)
+    policy = policy or _policy_of(config)
+    environment, make = _environment_of(config)
+    workload = _workload_of(config, environment)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = json.dumps(config_to_dict(config), indent=2)
+    write_atomically(folder / CONFIG, f"{settings}\n".encode())
+    with actors_of(config.actors, make, environment) as actors, Metrics(folder) as metrics:
+        trainer = Trainer(config, policy, workload, environment, actors)
+        if resume:
+            trainer.restore(checkpoint)
+        progress = trainer.run(folder, metrics, report)
+    policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
+    samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
+    notes: dict[str, Any] = {
+        "config": config_to_dict(config),
+        "searches": progress.searches,
+        "valid_gain": progress.best,
+    }
+    data = onnx_bytes(policy.network, policy.exported(), samples[0], notes)
+    parity = require_parity(policy.exported(), data, samples)
+    write_atomically(folder / POLICY, data)
+    return Trained(
+        policy=folder / POLICY,
+        sha256=hashlib.sha256(data).hexdigest(),
+        parameters=parameter_count(policy.network),
+        parity=parity,
+        progress=progress,
+    )
+
+
+def _policy_of(config: TrainConfig) -> Trainable:
+    if config.policy != "paper":
+        raise UsageError(f"config: unknown policy '{config.policy}'; known: paper")
+    network = new_network(config.network, config.trainer.seed)
+    return PaperPolicy(network, correlation=config.trainer.correlation)
+
+
+def _environment_of(config: TrainConfig) -> tuple[Environment, MakeEnvironment]:
+    if config.data.problem == "toy":
+        return ToyEnvironment(), ToyEnvironment
+    return GraphEnvironment(), GraphEnvironment
+
+
+def _workload_of(config: TrainConfig, environment: Environment) -> Workload:
+    if isinstance(environment, GraphEnvironment):
+        return GraphWorkload(config.data, config.search, environment)
+    return ToyWorkload()

@@ -1,0 +1,243 @@
+"""Training, start to end: tasks, searches, learning, validation, checkpoints."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from regal.errors import UsageError
+from regal.learning.config import config_to_dict
+from regal.learning.learner import Learner, advantages
+from regal.learning.replay import Experience
+from regal.learning.types import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from regal.learning.actors import Actors
+    from regal.learning.metrics import Metrics
+    from regal.learning.options import TrainConfig
+    from regal.learning.types import Drawn, Environment, TaskSpec, Trainable
+    from regal.learning.workload import Workload
+
+CHECKPOINT = "checkpoint.pt"
+BEST = "best.pt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a run is; printed after each iteration."""
+
+    iteration: int  # that were done
+    iterations: int
+    searches: int  # so far
+    reward: float  # mean of the iteration
+    valid: float  # mean gain of the last validation; NaN before the first
+    best: float  # of the best validation
+    seconds: float  # since the start, or the resumption
+
+
+class Trainer:
+    """One training run; everything random follows from the seed of its config."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        policy: Trainable,
+        workload: Workload,
+        environment: Environment,
+        actors: Actors,
+    ) -> None:
+        self._config, self._policy = config, policy
+        self._workload, self._environment, self._actors = workload, environment, actors
+        self._learner = Learner(policy, environment, config.learner)
+        self._rng = np.random.default_rng(config.trainer.seed)
+        self._iteration = self._searches = self._stale = 0
+        self._valid, self._best = math.nan, -math.inf
+        self._is_warm = False
+
+    @property
+    def best(self) -> float:
+        """Return the mean gain of the best validation."""
+        return self._best
+
+    def run(self, folder: Path, metrics: Metrics, report: Callable[[Progress], None]) -> Progress:
+        """Train until the iterations are done, or validation has stopped to improve.
+
+        The best network is kept as BEST, the whole state as CHECKPOINT: a run that resumes from
+        it goes on exactly as if it had not been interrupted.
+        """
+        options = self._config.trainer
+        started = time.perf_counter()
+        if not self._is_warm:
+            self._warm_up(metrics)
+            self._validate(folder, metrics)
+            self._save(folder / CHECKPOINT)
+        progress = self._progress(0.0, started)
+        while self._iteration < options.iterations and not self._has_stopped():
+            log = self.iterate()
+            metrics.write("train", self._iteration, log)
+            if self._iteration % options.valid_every == 0:
+                self._validate(folder, metrics)
+            if self._iteration % options.checkpoint_every == 0:
+                self._save(folder / CHECKPOINT)
+            progress = self._progress(log["reward"], started)
+            report(progress)
+        self._save(folder / CHECKPOINT)
+        return progress
+
+    def iterate(self) -> dict[str, float]:
+        """Do one iteration: draw tasks and choices, search, learn; return what to log."""
+        options, search = self._config.trainer, self._config.search
+        specs = self._workload.draw(self._iteration, options.tasks, self._rng)
+        drawn: list[Drawn] = []
+        requests = []
+        for spec in specs:
+            seed = int(self._rng.integers(search.seeds))
+            with torch.no_grad():
+                distribution = self._policy.distribution(self._environment.inputs(spec))
+            drawn.append(distribution.draw(options.samples, self._rng))
+            requests += [
+                Request(
+                    spec=spec,
+                    action=action,
+                    evaluations=search.evaluations,
+                    seed=seed,
+                    wants_keys=self._config.learner.imitation > 0,
+                )
+                for action in drawn[-1].actions
+            ]
+        replies = self._actors.run(requests)
+        for request, reply in zip(requests, replies, strict=True):
+            self._learner.note(request.spec, reply.cost, reply.keys)
+        rewards = np.array([reply.reward for reply in replies]).reshape(len(specs), -1)
+        experiences = [
+            Experience(
+                spec=spec,
+                choices=one.choices,
+                log_probs=one.log_probs,
+                advantages=advantages(row, self._config.learner.least_deviation),
+            )
+            for spec, one, row in zip(specs, drawn, rewards, strict=True)
+        ]
+        log = self._learner.learn(experiences, self._rng)
+        self._iteration += 1
+        self._searches += len(requests)
+        return {
+            "reward": float(rewards.mean()),
+            "best_reward": float(rewards.max(axis=1).mean()),
+            "searches": self._searches,
+            "ops": float(np.mean([self._environment.inputs(spec).n_ops for spec in specs])),
+            **log,
+        }
+
+    def gains(self, specs: Sequence[TaskSpec], evaluations: int, seeds: int) -> list[float]:
+        """Return the mean reward of each task, over seeds that training never uses."""
+        requests = []
+        first = self._config.search.seeds
+        for spec in specs:
+            with torch.no_grad():
+                inputs = self._environment.inputs(spec)
+                action = self._policy.distribution(inputs).expected_action()
+            requests += [
+                Request(spec=spec, action=action, evaluations=evaluations, seed=first + seed)
+                for seed in range(seeds)
+            ]
+        rewards = [reply.reward for reply in self._actors.run(requests)]
+        return np.array(rewards).reshape(len(specs), seeds).mean(axis=1).tolist()
+
+    def _warm_up(self, metrics: Metrics) -> None:
+        """Imitate lessons: good schedules of the training tasks."""
+        options = self._config.trainer
+        if options.warmup:
+            for spec, lessons in self._workload.lessons(self._rng):
+                self._learner.teach(spec, lessons)
+        for step in range(options.warmup):
+            likelihood = self._learner.imitate(options.tasks, self._rng)
+            if (step + 1) % 20 == 0:
+                metrics.write("warmup", step + 1, {"likelihood": likelihood})
+        self._is_warm = True
+
+    def _validate(self, folder: Path, metrics: Metrics) -> None:
+        search = self._config.search
+        gains = self.gains(self._workload.valid, search.valid_evaluations, search.valid_seeds)
+        self._valid = float(np.mean(gains))
+        margin = 1.96 * float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
+        metrics.write(
+            "valid",
+            self._iteration,
+            {"gain": self._valid, "margin": margin, "searches": self._searches},
+        )
+        self._stale += 1
+        if self._valid > self._best:
+            self._best, self._stale = self._valid, 0
+            _replace(folder / BEST, self._policy.network.state_dict())
+
+    def _has_stopped(self) -> bool:
+        patience = self._config.trainer.patience
+        return patience > 0 and self._stale >= patience
+
+    def _progress(self, reward: float, started: float) -> Progress:
+        return Progress(
+            iteration=self._iteration,
+            iterations=self._config.trainer.iterations,
+            searches=self._searches,
+            reward=reward,
+            valid=self._valid,
+            best=self._best,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _save(self, path: Path) -> None:
+        _replace(path, self.state())
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that `restore` needs, the configuration too."""
+        return {
+            "config": config_to_dict(self._config),
+            "learner": self._learner.state(),
+            "rng": self._rng.bit_generator.state,
+            "counts": (self._iteration, self._searches, self._stale),
+            "gains": (self._valid, self._best),
+            "is_warm": self._is_warm,
+        }
+
+    def restore(self, path: Path) -> None:
+        """Become the trainer that wrote a checkpoint.
+
+        Only checkpoints of one's own: they hold Python objects, and reading runs code.
+
+        Raises:
+            UsageError: it was written by another configuration, or cannot be read.
+        """
+        try:
+            state = torch.load(path, weights_only=False)
+        except (OSError, RuntimeError, EOFError) as error:
+            raise UsageError(f"checkpoint '{path}' cannot be read: {error}") from None
+        written, wanted = state["config"], config_to_dict(self._config)
+        for part in wanted:
+            if part not in ("actors", "trainer") and written.get(part) != wanted[part]:
+                raise UsageError(
+                    f"checkpoint '{path}' was written with other options of '{part}'; use its"
+                    " configuration, or another folder"
+                )
+        self._learner.restore(state["learner"])
+        self._rng.bit_generator.state = state["rng"]
+        self._iteration, self._searches, self._stale = state["counts"]
+        self._valid, self._best = state["gains"]
+        self._is_warm = state["is_warm"]
+
+
+def _replace(path: Path, state: object) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    torch.save(state, partial)
+    os.replace(partial, path)

@@ -1,0 +1,1 @@
+"""Learned policies as the product runs them: inputs, exported networks, what they propose."""

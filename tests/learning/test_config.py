@@ -1,0 +1,85 @@
+"""Configurations: TOML with overrides; every wrong key or value is told in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from regal.errors import UsageError
+from regal.learning.config import config_of, config_to_dict, read_config
+
+TEXT = """
+policy = "paper"
+[data]
+objectives = ["memory", "time"]
+[learner]
+learning_rate = 1
+[trainer]
+iterations = 7
+"""
+
+
+def written(tmp_path: Path, text: str = TEXT) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_sets_what_it_names_and_the_rest_keeps_its_default(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path))
+    assert config.data.objectives == ("memory", "time")
+    assert config.trainer.iterations == 7
+    assert config.learner.learning_rate == 1.0
+    assert config.trainer.samples == config_of({}).trainer.samples
+
+
+def test_overrides_win_over_the_file(tmp_path: Path) -> None:
+    overrides = [
+        "trainer.iterations=9",
+        "learner.algorithm=reinforce",
+        'data.devices=["2", "4"]',
+        "data.objectives=balanced",
+    ]
+    config = read_config(written(tmp_path), overrides)
+    assert config.trainer.iterations == 9
+    assert config.learner.algorithm == "reinforce"
+    assert config.data.devices == ("2", "4")
+    assert config.data.objectives == ("balanced",)
+
+
+def test_a_configuration_survives_its_dictionary(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path))
+    table = config_to_dict(config)
+    table["data"]["objectives"] = list(table["data"]["objectives"])
+    table["data"]["devices"] = list(table["data"]["devices"])
+    assert config_of(table) == config
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("trainer.iteration=9", "unknown key 'trainer.iteration'; known: "),
+        ("nothing.at.all=1", "unknown key 'nothing'"),
+        ("trainer.iterations=many", "'trainer.iterations' is 'many'; give a int"),
+        ("trainer=3", "'trainer' is a table"),
+        ("policy.deep=3", "'policy' is not a table"),
+        ("learner.algorithm=magic", "unknown algorithm 'magic'; known: reinforce, off-policy"),
+        ("actors.kind=cloud", "actors.kind is 'cloud'"),
+        ("actors.count=0", "give 1 or more"),
+        ("data.objectives=speed", "unknown 'speed'"),
+        ("data.objectives=[]", "at least one"),
+        ("learner.replay_batch=0", "replay_batch is 0"),
+        ("no sign", "is not KEY=VALUE"),
+    ],
+)
+def test_a_wrong_override_is_told_in_one_line(tmp_path: Path, override: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_config(written(tmp_path), [override])
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_missing_or_no_toml_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_config(tmp_path / "absent.toml")
+    with pytest.raises(UsageError, match="is not TOML"):
+        read_config(written(tmp_path, "a = = 1"))

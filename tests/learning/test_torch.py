@@ -1,0 +1,76 @@
+"""Networks, learners and trainers; in child processes, skipped where torch is not installed."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MISSING = [name for name in ("torch", "onnxscript") if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+
+# Torch takes seconds to load: checks of a kind share a process.
+NETWORK = (
+    "a_new_network_proposes_the_prior",
+    "proposals_follow_the_ops_when_they_are_renumbered",
+    "a_network_that_is_blind_to_the_graph_sees_no_edges",
+)
+CHOICES = (
+    "bins_are_drawn_with_their_probabilities",
+    "the_entropy_is_that_of_the_bins",
+    "the_likelihood_of_keys_is_that_of_the_mixture",
+)
+LEARNER = (
+    "an_advantage_leaves_its_own_reward_out",
+    "importance_weights_are_cut_and_replay_makes_good_choices_likelier",
+    "the_toy_is_learned_on_policy",
+    "the_toy_is_learned_from_replay_with_fewer_searches",
+)
+TRAINER = (
+    "a_run_that_was_interrupted_goes_on_exactly",
+    "validation_that_stops_to_improve_ends_the_run",
+)
+
+
+def run_checks(*names: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.learning.torch_checks", *names],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [line for line in done.stdout.splitlines() if line.startswith("passed")] == [
+        f"passed {name}" for name in names
+    ]
+
+
+def test_the_network_sees_the_graph_and_not_the_numbers_of_ops() -> None:
+    run_checks(*NETWORK)
+
+
+def test_choices_have_the_probabilities_that_they_are_scored_with() -> None:
+    run_checks(*CHOICES)
+
+
+def test_the_toy_is_learned_and_replay_needs_fewer_searches() -> None:
+    run_checks(*LEARNER)
+
+
+def test_training_resumes_exactly_and_stops_early() -> None:
+    run_checks(*TRAINER)
+
+
+def test_an_exported_network_gives_equal_outputs_for_all_sizes() -> None:
+    run_checks("an_exported_network_gives_equal_outputs_for_all_sizes")
+
+
+def test_actors_of_all_kinds_reply_the_same() -> None:
+    run_checks("actors_of_all_kinds_reply_the_same")
+
+
+def test_a_training_run_on_graphs_leaves_a_policy_that_runs() -> None:
+    run_checks("a_training_run_on_graphs_leaves_a_policy_that_runs")

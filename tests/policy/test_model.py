@@ -1,0 +1,65 @@
+"""Exported networks: wrong files are told in one line, right ones run the same each time."""
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from regal.errors import UsageError
+from regal.policy.inputs import node_feature_names, policy_inputs
+from regal.policy.model import FORMAT, METADATA, PolicyNetwork, feature_names
+from regal.search.devices.compact import compact_devices
+from regal.search.devices.types import Objective
+from tests.policy.problems import random_problem
+
+TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
+
+
+def network_bytes(about: object) -> bytes:
+    """Return a network whose only output is twice the features of the ops."""
+    shape = ["ops", len(node_feature_names())]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["nodes", "nodes"], ["twice"])],
+        "twice",
+        [helper.make_tensor_value_info("nodes", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("twice", TensorProto.FLOAT, shape)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    if about is not None:
+        helper.set_model_props(model, {METADATA: json.dumps(about)})
+    onnx.checker.check_model(model)
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def about_of(**changes: Any) -> dict[str, Any]:
+    return {"format": FORMAT, "kind": "paper", "features": feature_names(), **changes}
+
+
+def test_outputs_come_by_name_for_graphs_of_any_size() -> None:
+    network = PolicyNetwork(network_bytes(about_of()), "twice")
+    assert network.kind == "paper"
+    for ops in (1, 7):
+        problem = random_problem(1, ops)
+        inputs = policy_inputs(problem, compact_devices(problem), TIME)
+        assert np.array_equal(network(inputs)["twice"], 2 * inputs.nodes)
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        (None, "without 'regal.policy': not a policy"),
+        ([], "its 'regal.policy' is broken"),
+        (about_of(kind=None), "its 'regal.policy' is broken"),
+        (about_of(format=99), "has format 99; this version reads 1"),
+        (about_of(features={**feature_names(), "edges": ["a"]}), "other features of edges"),
+        (about_of(features=None), "other features of nodes"),
+    ],
+)
+def test_a_wrong_file_is_told_in_one_line(about: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        PolicyNetwork(network_bytes(about), "wrong.onnx")
+    assert "\n" not in str(error.value)
