@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from regal.learning.prior_network import PARTS
 from regal.policy.inputs import policy_context
-from regal.policy.prior import device_places, head_weights
-from regal.search.devices.es import WeightPrior
-from regal.search.devices.guide import ARMS
+from regal.policy.prior import PriorGuide
+from regal.search.devices.guide import ARMS, PROGRESS
 from regal.search.devices.guided import guided_search, log_value
 from regal.search.devices.portfolio import PortfolioRun, usual_search
 from regal.search.types import Budget
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import Objective
 
-MODES_TRIED = 16
-MOST_REWARD = 0.15
+MOST_REWARD = 0.15  # of one run, either way: what does not fit would drown all else
+MOST_GAIN = 0.3
 
 
 @dataclass(slots=True)
@@ -38,7 +38,18 @@ class ArmTask:
     problem: ScheduleProblem
     compact: CompactDevices
     objective: Objective
+    best_rule: float = math.nan  # log value, once it is known
     usual: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> float:
+        """Return the bytes of all devices; see `PortfolioRun.capacity`."""
+        return self.run(1, 0).capacity
+
+    @property
+    def context(self) -> NDArray[np.float32]:
+        """Return what a policy sees of it before a run."""
+        return policy_context(self.problem, self.compact, self.objective)
 
     def run(self, evaluations: int, seed: int) -> PortfolioRun:
         """Return a run that has not begun."""
@@ -46,6 +57,10 @@ class ArmTask:
         return PortfolioRun(
             self.problem, self.objective, budget, seed=seed, threads=1, compact=self.compact
         )
+
+    def guide(self, speaker: Speaker) -> PriorGuide:
+        """Return a guide that asks a network."""
+        return PriorGuide(speaker, self.problem, self.compact, self.objective)
 
     def usual_value(self, evaluations: int, seed: int) -> float:
         """Return the logarithm of what the unguided portfolio reaches; it is searched once."""
@@ -67,66 +82,50 @@ class Steps:
     reward: float
 
 
-class SamplingGuide:
-    """A `Guide` that draws arms as the network says, and remembers them."""
+class Speaker:
+    """A network as `PriorGuide` asks it; draws arms if it has a generator."""
 
-    def __init__(
-        self, network: PriorNetwork, task: ArmTask, rng: np.random.Generator | None
-    ) -> None:
-        self._network, self._task, self._rng = network, task, rng
-        self._context = policy_context(task.problem, task.compact, task.objective)
-        self._part = "time" if task.objective.per_ns > 0 else "memory"
-        self.states: list[NDArray[np.float32]] = []
-        self.noisy: list[NDArray[np.float32]] = []
+    def __init__(self, network: PriorNetwork, rng: np.random.Generator | None = None) -> None:
+        self._network, self._rng = network, rng
 
-    def scores(self, progress: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return logits with Gumbel noise; see `Guide`."""
-        state = np.concatenate((self._context, progress))
+    def __call__(self, state: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+        """Return what it says of a state; the logits of arms with Gumbel noise."""
         with torch.no_grad():
-            logits: NDArray[np.float32] = self._network(torch.as_tensor(state)[None]).arms[0].numpy()
+            said = self._network(torch.as_tensor(state)[None])
+        answer = {"arms": said.arms[0].numpy(), "log_step": said.log_step[0].numpy()}
         if self._rng is not None:
-            logits = logits + self._rng.gumbel(size=len(logits)).astype(np.float32)
-        self.states.append(state)
-        self.noisy.append(logits)
-        return logits
-
-    def prior(self, progress: NDArray[np.float32]) -> WeightPrior | None:
-        """Return the likeliest means; see `Guide`."""
-        state = torch.as_tensor(np.concatenate((self._context, progress)))[None]
-        with torch.no_grad():
-            said = self._network(state)
-        order = said.modes[self._part][0].numpy().argsort(kind="stable")[::-1][:MODES_TRIED]
-        means = getattr(self._network, f"{self._part}_means").numpy()[order].astype(np.float64)
-        return WeightPrior(
-            mean=np.ascontiguousarray(head_weights(means, device_places(self._task.problem))),
-            deviation=np.array(_usual_deviation(self._task)),
-            step=float(said.log_step.exp()[0, 0]),
-        )
+            answer["arms"] = answer["arms"] + self._rng.gumbel(size=len(ARMS)).astype(np.float32)
+        for part in PARTS:
+            answer[f"{part}_modes"] = said.modes[part][0].numpy()
+            answer[f"{part}_means"] = self._network.means(part)
+        return answer
 
 
 def sampled(
     network: PriorNetwork, task: ArmTask, evaluations: int, seed: int, rng: np.random.Generator
 ) -> Steps:
     """Return one run with drawn arms, and its reward: log-ratio to the unguided one."""
-    guide = SamplingGuide(network, task, rng)
     run = task.run(evaluations, seed)
-    taken = guided_search(run, guide)
+    guide = task.guide(Speaker(network, rng))
+    choices = guided_search(run, guide)
     gain = task.usual_value(evaluations, seed) - log_value(run)
-    n = len(taken)
-    states = np.array(guide.states[:n], dtype=np.float32).reshape(n, -1)
+    context = guide.context
+    states = [np.concatenate((context, one.progress)) for one in choices]
+    width = len(context) + len(PROGRESS)
     return Steps(
-        states=states,
-        chosen=np.array([ARMS.index(arm) for arm, _ in taken], dtype=np.int64),
-        open=np.array([[a in left for a in ARMS] for _, left in taken]).reshape(n, len(ARMS)),
+        states=np.array(states, dtype=np.float32).reshape(-1, width),
+        chosen=np.array([ARMS.index(one.arm) for one in choices], dtype=np.int64),
+        open=np.array([[a in one.open for a in ARMS] for one in choices]).reshape(-1, len(ARMS)),
         reward=float(np.clip(gain, -MOST_REWARD, MOST_REWARD)),
     )
 
 
 def greedy_gain(network: PriorNetwork, task: ArmTask, evaluations: int, seed: int) -> float:
-    """Return by what share the policy is better than the unguided portfolio."""
+    """Return the log-ratio of the unguided portfolio to the guided one, cut at MOST_GAIN."""
     run = task.run(evaluations, seed)
-    guided_search(run, SamplingGuide(network, task, None))
-    return 1.0 - math.exp(min(log_value(run) - task.usual_value(evaluations, seed), 3.0))
+    guided_search(run, task.guide(Speaker(network)))
+    gain = task.usual_value(evaluations, seed) - log_value(run)
+    return float(np.clip(gain, -MOST_GAIN, MOST_GAIN))
 
 
 def learn(
@@ -165,9 +164,3 @@ def learn(
     (loss / count).backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimizer.step()
-
-
-def _usual_deviation(task: ArmTask) -> list[float]:
-    from regal import _native
-
-    return list(_native.usual_deviation(task.problem.native))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from regal.errors import ModelError
 from regal.learning.prior_network import PARTS, STATE
-from regal.policy.model import FORMAT, METADATA, PRIOR, feature_names
+from regal.policy.model import FORMAT, METADATA, PRIOR, PolicyNetwork, feature_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +72,24 @@ def prior_onnx(network: PriorNetwork, notes: Mapping[str, Any]) -> bytes:
     helper.set_model_props(model, {METADATA: json.dumps(about, separators=(",", ":"))})
     onnx.checker.check_model(model)
     return model.SerializeToString(deterministic=True)
+
+
+def require_prior_parity(network: PriorNetwork, data: bytes, tolerance: float = 1e-4) -> float:
+    """Return the largest difference between the network and its exported form.
+
+    Raises:
+        ModelError: it is above `tolerance`.
+    """
+    states = np.random.default_rng(0).normal(size=(8, STATE)).astype(np.float32)
+    found = PolicyNetwork(data, "exported network").run({"state": states})
+    with torch.no_grad():
+        said = network(torch.as_tensor(states))
+    wanted = {"arms": said.arms, "log_step": said.log_step}
+    wanted |= {f"{part}_modes": said.modes[part] for part in PARTS}
+    worst = max(float(np.abs(found[name] - wanted[name].numpy()).max()) for name in wanted)
+    if not worst <= tolerance:
+        raise ModelError(f"exported network differs by {worst:.2g} from the one that was trained")
+    return worst
 
 
 class _Graph:

@@ -9,8 +9,6 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from regal.learning.prior_network import PriorNetwork
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 LATE = 0.2  # weight of the plain mean beside that of what beats the best rule
 TRIED = 8  # of a ranking, this many of the first modes count
 SAMPLES = 16
+FALL = 0.02  # of the first logits, from one mode to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,6 @@ def train_modes(
     *,
     steps: int,
     seed: int,
-    report: Callable[[int, float], None],
 ) -> None:
     """Teach a network which modes to try first, by REINFORCE on the table of all outcomes.
 
@@ -70,13 +68,17 @@ def train_modes(
     states = torch.as_tensor(table.states)
     first = costs[:, : table.always].amin(dim=1)
     head = network.modes[part]
+    with torch.no_grad():  # the sequence in which they were chosen, to begin with
+        head.bias.copy_(-FALL * torch.arange(len(modes)))
     optimizer = torch.optim.Adam([*network.trunk.parameters(), *head.parameters()], lr=2e-3)
-    for step in range(steps):
+    for _ in range(steps if len(modes) > table.always else 0):
         rows = torch.randint(len(states), (64,), generator=generator)
         logits = network(states[rows]).modes[part][:, table.always :]
         uniform = torch.rand((SAMPLES, *logits.shape), generator=generator)
         noise = -torch.log(-torch.log(uniform.clamp(1e-9, 1 - 1e-7)))
-        order = (logits.detach() + noise).topk(TRIED, dim=2).indices  # (S, 64, TRIED)
+        order = (
+            (logits.detach() + noise).topk(min(TRIED, logits.shape[1]), dim=2).indices
+        )  # (S, 64, TRIED)
         found = costs[rows][:, table.always :].expand(SAMPLES, -1, -1).gather(2, order).amin(dim=2)
         found = torch.minimum(found, first[rows])
         over = found - rules[rows]
@@ -88,8 +90,6 @@ def train_modes(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 100 == 0:
-            report(step, float(reward.mean()))
 
 
 def _plackett_luce(logits: torch.Tensor, order: torch.Tensor) -> torch.Tensor:

@@ -64,6 +64,7 @@ class PriorNetwork(nn.Module):
             self.trunk = nn.Sequential(
                 nn.Linear(STATE, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh()
             )
+        self.always = dict(always)
         self.arms = _zero_linear(HIDDEN, len(ARMS))
         self.straight = _zero_linear(STATE, len(ARMS))
         self.modes = nn.ModuleDict({p: _zero_linear(HIDDEN, len(means[p])) for p in PARTS})
@@ -82,6 +83,11 @@ class PriorNetwork(nn.Module):
                 self.straight.bias[i] = FIRST_BIAS[arm]
             spent = len(CONTEXT) + PROGRESS.index(f"{STRATEGY}_spent")
             self.straight.weight[ARMS.index(STRATEGY), spent] = FIRST_TIRES
+
+    def means(self, part: str) -> NDArray[np.float32]:
+        """Return the (K, canonical_size()) means of a part."""
+        values: NDArray[np.float32] = getattr(self, f"{part}_means").numpy()
+        return values
 
     def forward(self, state: Tensor) -> Said:
         """Return what it says of (B, STATE) states."""

@@ -69,6 +69,15 @@ class Guide(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An arm that a policy chose."""
+
+    arm: str
+    open: tuple[str, ...]  # what it could choose from
+    progress: NDArray[np.float32]  # what it saw
+
+
 @dataclass(slots=True)
 class Progress:
     """What has happened in a run so far."""
@@ -81,6 +90,11 @@ class Progress:
     spent_by: dict[str, int] = field(default_factory=dict)
     gain_by: dict[str, float] = field(default_factory=dict)
     gained_by: dict[str, float] = field(default_factory=dict)
+    times_by: dict[str, int] = field(default_factory=dict)
+
+    def times(self, arm: str) -> int:
+        """Return how many slices an arm has had."""
+        return self.times_by.get(arm, 0)
 
     def note(self, arm: str, evaluations: int, gain: float) -> None:
         """Note one slice of an arm.
@@ -91,6 +105,7 @@ class Progress:
             gain: log of the best value before over that after.
         """
         self.spent += evaluations
+        self.times_by[arm] = self.times(arm) + 1
         self.spent_by[arm] = self.spent_by.get(arm, 0) + evaluations
         self.gain_by[arm] = gain
         self.gained_by[arm] = self.gained_by.get(arm, 0.0) + gain

@@ -15,37 +15,36 @@ from regal.search.devices.guide import (
     LOCAL,
     RULE_ARMS,
     STRATEGY,
+    Choice,
     Progress,
 )
 from regal.search.devices.portfolio import STRATEGY_EVALUATIONS, PortfolioRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from regal._native import NamedSchedule
+    from regal._native import DeviceScore
     from regal.search.devices.es import WeightPrior
     from regal.search.devices.guide import Guide
 
 GUIDED_EVALUATIONS = 1_200  # after them the stages take turns as they do without a policy
-# Evaluations of one slice.
-SLICES = {STRATEGY: 100, LOCAL: 100, ANNEAL: 100, GENETIC: 150}
+# Evaluations of a slice. The strategy goes on where it was; the others begin anew from the best
+# schedules, so each of their slices is twice as long as the one before.
+SLICES = {STRATEGY: 100, LOCAL: 100, ANNEAL: 150, GENETIC: 200}
 MOST_STRATEGY = 500  # evaluations
 OVERFLOW_WEIGHT = 20.0  # a schedule that exceeds all memory by all memory is e^20 times worse
 
 
-def guided_search(run: PortfolioRun, guide: Guide) -> list[tuple[str, tuple[str, ...]]]:
+def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
     """Spend the budget of a run as a policy says.
 
     The first rules always run. Then the policy chooses slice by slice; all rules have run and the
     evolution strategy has had its share when the stages begin to take turns. Nothing depends on
     the budget but the end, so that a run which the clock ended can be repeated.
 
-    Returns the arms that the policy chose, each with those that it could choose from.
+    Returns what the policy chose.
     """
-    named = run.heuristics(FIRST_RULES)
-    progress = _first_progress(run, named)
+    progress = first_progress(run)
     left = list(ARMS)
-    taken = []
+    choices = []
     prior: WeightPrior | None = None
     while run.goes_on() and run.spent < GUIDED_EVALUATIONS and left:
         state = progress.state()
@@ -53,17 +52,17 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[tuple[str, tuple[str,
         if np.ptp(scores) == 0:
             break
         arm = max(left, key=lambda name: scores[ARMS.index(name)])
-        taken.append((arm, tuple(left)))
+        choices.append(Choice(arm=arm, open=tuple(left), progress=state))
         value, spent = log_value(run), run.spent
         if arm == STRATEGY:
             prior = guide.prior(state) if prior is None else prior
             prior = run.strategy(SLICES[arm], prior).prior
         elif arm == ANNEAL:
-            run.anneal(SLICES[arm] * run.cheapness())
+            run.anneal(SLICES[arm] * run.cheapness() << progress.times(arm))
         elif arm == LOCAL:
-            run.local(SLICES[arm])
+            run.local(SLICES[arm] << progress.times(arm))
         elif arm == GENETIC:
-            run.genetic(SLICES[arm])
+            run.genetic(SLICES[arm] << progress.times(arm))
         else:
             run.heuristics(RULE_ARMS[arm])
             left.remove(arm)
@@ -79,10 +78,12 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[tuple[str, tuple[str,
     if run.goes_on() and missing > 0:
         run.strategy(missing, prior)
     run.rounds()
-    return taken
+    return choices
 
 
-def _first_progress(run: PortfolioRun, named: Sequence[NamedSchedule]) -> Progress:
+def first_progress(run: PortfolioRun) -> Progress:
+    """Run the first rules; return what a policy sees then."""
+    named = run.heuristics(FIRST_RULES)
     prefixes = [rule.name.lower().replace("_", "-") for rule in FIRST_RULES]
     best = named[0].score.value
     values = np.full(len(prefixes), math.inf)
@@ -102,9 +103,11 @@ def _first_progress(run: PortfolioRun, named: Sequence[NamedSchedule]) -> Progre
 
 
 def log_value(run: PortfolioRun) -> float:
-    """Return the logarithm of the best value; what does not fit counts as much more."""
-    best = run.best
-    share = min(best.overflow / run.capacity, 1.0) if best.overflow else 0.0
-    return math.log(max(best.value, 1e-12)) + OVERFLOW_WEIGHT * share
+    """Return the logarithm of the best value; see `value_of`."""
+    return value_of(run.best, run.capacity)
 
 
+def value_of(score: DeviceScore, capacity: float) -> float:
+    """Return the logarithm of a value; what does not fit into all memory counts as much more."""
+    share = min(score.overflow / capacity, 1.0) if score.overflow else 0.0
+    return math.log(max(score.value, 1e-12)) + OVERFLOW_WEIGHT * share
