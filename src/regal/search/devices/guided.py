@@ -13,12 +13,13 @@ from regal.search.devices.guide import (
     FIRST_RULES,
     GENETIC,
     LOCAL,
+    PROGRESS,
     RULE_ARMS,
     STRATEGY,
     Choice,
     Progress,
 )
-from regal.search.devices.portfolio import STRATEGY_EVALUATIONS, PortfolioRun
+from regal.search.devices.portfolio import STRATEGY_EVALUATIONS, PortfolioRun, usual_search
 
 if TYPE_CHECKING:
     from regal._native import DeviceScore
@@ -36,12 +37,16 @@ OVERFLOW_WEIGHT = 20.0  # a schedule that exceeds all memory by all memory is e^
 def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
     """Spend the budget of a run as a policy says.
 
-    The first rules always run. Then the policy chooses slice by slice; all rules have run and the
+    A policy that prefers nothing at the very start leaves the search as it is without one. Else the
+    first rules run. Then the policy chooses slice by slice; all rules have run and the
     evolution strategy has had its share when the stages begin to take turns. Nothing depends on
     the budget but the end, so that a run which the clock ended can be repeated.
 
     Returns what the policy chose.
     """
+    if np.ptp(guide.scores(np.zeros(len(PROGRESS), dtype=np.float32))) == 0:
+        usual_search(run)
+        return []
     progress = first_progress(run)
     left = list(ARMS)
     choices = []
@@ -49,8 +54,6 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
     while run.goes_on() and run.spent < GUIDED_EVALUATIONS and left:
         state = progress.state()
         scores = guide.scores(state)
-        if np.ptp(scores) == 0:
-            break
         arm = max(left, key=lambda name: scores[ARMS.index(name)])
         choices.append(Choice(arm=arm, open=tuple(left), progress=state))
         value, spent = log_value(run), run.spent
