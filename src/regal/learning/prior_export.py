@@ -32,20 +32,18 @@ def prior_onnx(network: PriorNetwork, notes: Mapping[str, Any]) -> bytes:
         notes: what a model card says: data, seed, results. JSON values.
     """
     graph = _Graph()
-    first, _, second, _ = network.trunk
-    seen = graph.tanh(graph.linear("state", first), "hidden")
-    seen = graph.tanh(graph.linear(seen, second), "seen")
+    seen, of_modes = graph.trunk(network.trunk), graph.trunk(network.mode_trunk)
     bent = graph.linear(seen, network.arms)
     graph.node("Add", [bent, graph.linear("state", network.straight)], "arms")
     outputs = {"arms": network.arms.out_features, "log_step": 1}
     for part in PARTS:
         head = network.modes[part]
-        raw = graph.linear(seen, head)
+        raw = graph.linear(of_modes, head)
         bonus = graph.constant(getattr(network, f"{part}_bonus"))
         graph.node("Add", [raw, bonus], f"{part}_modes")
         graph.node("Identity", [graph.constant(getattr(network, f"{part}_means"))], f"{part}_means")
         outputs[f"{part}_modes"] = head.out_features
-    graph.node("Identity", [graph.linear(seen, network.step)], "log_step")
+    graph.node("Identity", [graph.linear(of_modes, network.step)], "log_step")
     values = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["states", size])
         for name, size in outputs.items()
@@ -114,5 +112,8 @@ class _Graph:
         product = self.node("MatMul", [value, weight], f"product_{len(self.nodes)}")
         return self.node("Add", [product, bias], f"sum_{len(self.nodes)}")
 
-    def tanh(self, value: str, output: str) -> str:
-        return self.node("Tanh", [value], output)
+    def trunk(self, layers: nn.Sequential) -> str:
+        value = "state"
+        for layer in (layers[0], layers[2]):
+            value = self.node("Tanh", [self.linear(value, layer)], f"tanh_{len(self.nodes)}")
+        return value

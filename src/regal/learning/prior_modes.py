@@ -70,7 +70,7 @@ def train_modes(
     head = network.modes[part]
     with torch.no_grad():  # the sequence in which they were chosen, to begin with
         head.bias.copy_(-FALL * torch.arange(len(modes)))
-    optimizer = torch.optim.Adam([*network.trunk.parameters(), *head.parameters()], lr=2e-3)
+    optimizer = torch.optim.Adam([*network.mode_trunk.parameters(), *head.parameters()], lr=2e-3)
     for _ in range(steps if len(modes) > table.always else 0):
         rows = torch.randint(len(states), (64,), generator=generator)
         logits = network(states[rows]).modes[part][:, table.always :]

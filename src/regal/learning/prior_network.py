@@ -61,9 +61,8 @@ class PriorNetwork(nn.Module):
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.trunk = nn.Sequential(
-                nn.Linear(STATE, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh()
-            )
+            # Apart from each other: what arms learn later must not move the modes.
+            self.trunk, self.mode_trunk = _trunk(), _trunk()
         self.always = dict(always)
         self.arms = _zero_linear(HIDDEN, len(ARMS))
         self.straight = _zero_linear(STATE, len(ARMS))
@@ -91,12 +90,16 @@ class PriorNetwork(nn.Module):
 
     def forward(self, state: Tensor) -> Said:
         """Return what it says of (B, STATE) states."""
-        seen = self.trunk(state)
+        seen, of_modes = self.trunk(state), self.mode_trunk(state)
         return Said(
             arms=self.arms(seen) + self.straight(state),
-            modes={p: self.modes[p](seen) + getattr(self, f"{p}_bonus") for p in PARTS},
-            log_step=self.step(seen),
+            modes={p: self.modes[p](of_modes) + getattr(self, f"{p}_bonus") for p in PARTS},
+            log_step=self.step(of_modes),
         )
+
+
+def _trunk() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(STATE, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh())
 
 
 def _zero_linear(n_in: int, n_out: int) -> nn.Linear:

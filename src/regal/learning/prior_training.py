@@ -40,6 +40,7 @@ class PriorTrainer:
         self._report = report
         self._rng = np.random.default_rng(seed)
         self._network: PriorNetwork | None = None
+        self._average: dict[str, torch.Tensor] = {}  # of the weights; validated and exported
         self._optimizer: torch.optim.Optimizer | None = None
         self._iteration = self._searches = self._stale = 0
         self._gain, self._best = math.nan, -math.inf
@@ -104,6 +105,8 @@ class PriorTrainer:
         if self._optimizer is None:
             raise AssertionError("the run has not started")
         learn(self.network, self._optimizer, batches, self._config.learner.entropy)
+        for name, values in self.network.state_dict().items():
+            self._average[name] += (1.0 - prior.average) * (values - self._average[name])
         self._iteration += 1
         self._searches += options.tasks * options.samples
         return float(np.mean([run.reward for runs in batches for run in runs]))
@@ -111,8 +114,9 @@ class PriorTrainer:
     def gains(self, tasks: Sequence[ArmTask], evaluations: int) -> list[float]:
         """Return the log-ratio of the unguided to the guided value, over seeds of validation."""
         seeds = range(VALID_SEED, VALID_SEED + self._config.search.valid_seeds)
+        network = network_of(self._state_of_network())
         return [
-            float(np.mean([greedy_gain(self.network, task, evaluations, seed) for seed in seeds]))
+            float(np.mean([greedy_gain(network, task, evaluations, seed) for seed in seeds]))
             for task in tasks
         ]
 
@@ -143,6 +147,7 @@ class PriorTrainer:
 
     def _adopt(self, network: PriorNetwork) -> None:
         self._network = network
+        self._average = {name: values.clone() for name, values in network.state_dict().items()}
         learned = [network.trunk, network.arms, network.straight]
         self._optimizer = torch.optim.Adam(
             [parameter for part in learned for parameter in part.parameters()],
@@ -154,7 +159,7 @@ class PriorTrainer:
         return {
             "means": {part: network.means(part) for part in PARTS},
             "always": network.always,
-            "weights": network.state_dict(),
+            "weights": self._average,
         }
 
     def _save(self, path: Path) -> None:
@@ -162,6 +167,7 @@ class PriorTrainer:
             raise AssertionError("the run has not started")
         state = {
             "network": self._state_of_network(),
+            "weights": self.network.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "rng": self._rng.bit_generator.state,
             "counts": (self._iteration, self._searches, self._stale),
@@ -176,6 +182,8 @@ class PriorTrainer:
         """
         state = torch.load(path, weights_only=False)
         self._adopt(network_of(state["network"]))
+        self._average = state["network"]["weights"]
+        self.network.load_state_dict(state["weights"])
         if self._optimizer is not None:
             self._optimizer.load_state_dict(state["optimizer"])
         self._rng.bit_generator.state = state["rng"]
