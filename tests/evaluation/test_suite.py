@@ -59,7 +59,7 @@ def test_the_shipped_suites_cover_what_the_documents_promise() -> None:
         ('"train"', '"trian"', "unknown split 'trian'"),
         ('"time"', '"speed"', "unknown objective 'speed'"),
         ('name = "regal"', 'name = "reagl"', "unknown method 'reagl'"),
-        ('name = "regal"', 'name = "regal"\npolicy = "x"', "unknown policy 'x'"),
+        ('name = "regal"', 'name = "regal"\npolicy = "x"', "policy 'x' is neither a file nor"),
         ('method = "brkga"', 'method = "heft"\nx = 1', "unknown key 'x'"),
         ('method = "brkga"', 'method = "heft"', "the reference 'heft' is not run"),
         ('method = "brkga"', 'method = "brkga"\nevaluations = 99', "needs 'brkga' with 99"),
@@ -76,7 +76,7 @@ def test_the_shipped_suites_cover_what_the_documents_promise() -> None:
 )
 def test_what_is_wrong_is_said_in_one_line(old: str, new: str, message: str) -> None:
     assert suite_from_toml(GOOD, "s.toml").name == "mine"
-    with pytest.raises(UsageError, match=r"suite 's\.toml'|unknown") as error:
+    with pytest.raises(UsageError, match=r"suite 's\.toml'|unknown|neither") as error:
         suite_from_toml(GOOD.replace(old, new, 1), "s.toml")
     assert message in str(error.value)
 

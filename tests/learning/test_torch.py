@@ -25,7 +25,6 @@ CHOICES = (
 LEARNER = (
     "an_advantage_leaves_its_own_reward_out",
     "importance_weights_are_cut_and_replay_makes_good_choices_likelier",
-    "the_toy_is_learned_on_policy",
     "the_toy_is_learned_from_replay_with_fewer_searches",
 )
 TRAINER = (
@@ -74,3 +73,8 @@ def test_actors_of_all_kinds_reply_the_same() -> None:
 
 def test_a_training_run_on_graphs_leaves_a_policy_that_runs() -> None:
     run_checks("a_training_run_on_graphs_leaves_a_policy_that_runs")
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="not installed: ray")
+def test_ray_actors_on_two_nodes_reply_as_one_process_does() -> None:
+    run_checks("ray_actors_on_two_nodes_reply_as_one_process_does")

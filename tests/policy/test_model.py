@@ -20,7 +20,7 @@ TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 
 def network_bytes(about: object) -> bytes:
     """Return a network whose only output is twice the features of the ops."""
-    shape = ["ops", len(node_feature_names())]
+    shape: list[str | int | None] = ["ops", len(node_feature_names())]
     graph = helper.make_graph(
         [helper.make_node("Add", ["nodes", "nodes"], ["twice"])],
         "twice",

@@ -11,7 +11,6 @@ from regal.policy.bins import (
     BIASES,
     MEAN_BINS,
     SPREAD_BINS,
-    beta_parameters,
     bin_means,
     bin_spreads,
     expected,
@@ -69,25 +68,19 @@ def test_one_certain_bin_is_its_own_beta() -> None:
     assert bias[0] == pytest.approx(0.9)
 
 
-def test_the_beta_of_a_mixture_has_its_mean_and_variance() -> None:
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(1, MEAN_BINS + SPREAD_BINS + len(BIASES))).astype(np.float32)
-    mean, spread, _ = expected(logits)
-    shares = [np.exp(part) / np.exp(part).sum() for part in np.split(logits[0], [16, 32])]
-    bins = (rng.choice(16, 200_000, p=shares[0] / shares[0].sum()),
-            rng.choice(16, 200_000, p=shares[1] / shares[1].sum()))  # fmt: skip
-    alpha, beta = beta_parameters(
-        bin_means()[bins[0]].astype(np.float64), bin_spreads()[bins[1]].astype(np.float64)
-    )
-    keys = rng.beta(alpha, beta)
-    assert mean[0] == pytest.approx(keys.mean(), abs=0.005)
-    assert spread[0] * mean[0] * (1 - mean[0]) == pytest.approx(keys.var(), abs=0.002)
+def test_bins_are_averaged_and_spreads_by_their_logarithms() -> None:
+    logits = np.full((1, MEAN_BINS + SPREAD_BINS + len(BIASES)), -50.0, dtype=np.float32)
+    logits[0, [2, 5, MEAN_BINS + 1, MEAN_BINS + 8, MEAN_BINS + SPREAD_BINS]] = 50.0
+    mean, spread, bias = expected(logits)
+    assert mean[0] == pytest.approx((bin_means()[2] + bin_means()[5]) / 2)
+    assert spread[0] == pytest.approx(np.sqrt(bin_spreads()[1] * bin_spreads()[8]), rel=1e-4)
+    assert bias[0] == pytest.approx(0.5)
 
 
-def test_a_policy_that_knows_nothing_proposes_nearly_uniform_keys() -> None:
+def test_a_policy_that_knows_nothing_proposes_keys_in_the_middle() -> None:
     mean, spread, bias = expected(prior_logits()[None])
     assert mean[0] == pytest.approx(0.5)
-    assert spread[0] == pytest.approx(1 / 3, abs=0.08)
+    assert 0.1 < spread[0] < 0.25
     assert bias[0] == pytest.approx(0.7)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from regal.errors import UsageError
+from regal.policy.choice import require_policy
 from regal.search.devices.methods import require_device_method
 
 NO_POLICY: Final = "none"
-POLICIES: Final = (NO_POLICY,)
 # Methods whose number of schedules is theirs alone: they run whatever the budget is.
 BUDGET_FREE: Final = frozenset(
     {
@@ -25,7 +25,7 @@ class MethodEntry:
 
     name: str  # as `regal optimize --method` takes it
     label: str
-    policy: str = NO_POLICY
+    policy: str = NO_POLICY  # see `regal.policy.choice.require_policy`
 
     @property
     def options(self) -> dict[str, str]:
@@ -40,8 +40,8 @@ def require_known(entry: MethodEntry) -> MethodEntry:
         UsageError: there is not; the message lists what there is.
     """
     require_device_method(entry.name)
-    if entry.policy not in POLICIES:
-        raise UsageError(
-            f"method '{entry.label}': unknown policy '{entry.policy}'; known: {', '.join(POLICIES)}"
-        )
+    try:
+        require_policy(entry.policy)
+    except UsageError as error:
+        raise UsageError(f"method '{entry.label}': {error}") from None
     return entry

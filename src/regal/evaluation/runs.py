@@ -160,7 +160,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _method(entry: MethodEntry, setting: Setting) -> DeviceMethod:
-    return setting.methods.get(entry.name) or device_method_named(entry.name)
+    return setting.methods.get(entry.name) or device_method_named(entry.name, entry.policy)
 
 
 def _or_today(

@@ -69,7 +69,7 @@ def actions_of(bins: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def expected_of(logits: Tensor) -> NDArray[np.float32]:
-    """Return the (rows, 3) action of the whole mixture: what the exported policy does."""
+    """Return the (rows, 3) action of averages: what the exported policy does."""
     return np.stack(expected(logits.detach().numpy()), axis=1).astype(np.float32)
 
 
@@ -102,7 +102,7 @@ def _grid() -> tuple[Tensor, Tensor, Tensor]:
     means = torch.as_tensor(bin_means(), dtype=torch.float64).unsqueeze(1)
     alpha, beta = means * total, (1.0 - means) * total
     constant = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
-    return tuple(t.reshape(1, -1).float() for t in (alpha, beta, constant))  # type: ignore[return-value]
+    return tuple(t.reshape(1, -1).float() for t in (alpha, beta, constant))
 
 
 def _log_softmaxes(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:

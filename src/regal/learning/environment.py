@@ -210,13 +210,13 @@ def _entries() -> Mapping[str, Entry]:
 
 
 def _names_by_first_use(
-    schedule: DeviceSchedule, classes: list[int], devices: int
+    schedule: DeviceSchedule, classes: NDArray[np.int64], devices: int
 ) -> NDArray[np.int64]:
     """Return device -> its new name: the devices of a class, by their first ops, get its names."""
     used = schedule.placement[schedule.order]
     by_use = list(dict.fromkeys([*(int(d) for d in used), *range(devices)]))
-    free = {c: [d for d in range(devices) if classes[d] == c] for c in set(classes)}
+    free = {c: [d for d in range(devices) if classes[d] == c] for c in set(classes.tolist())}
     names = np.empty(devices, dtype=np.int64)
     for device in by_use:
-        names[device] = free[classes[device]].pop(0)
+        names[device] = free[int(classes[device])].pop(0)
     return names

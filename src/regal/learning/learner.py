@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regal.learning.options import REINFORCE
 from regal.learning.replay import Experience, ReplayBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +49,7 @@ class Learner:
             exponent=options.replay_exponent,
             correction=options.replay_correction,
         )
+        self._average = _copied(policy.network)
         self._best: OrderedDict[TaskSpec, tuple[float, NDArray[np.float32]]] = OrderedDict()
         self._lessons: list[tuple[TaskSpec, list[NDArray[np.float32]]]] = []
 
@@ -140,19 +142,39 @@ class Learner:
     def _apply(self, loss: Tensor) -> float:
         """Take a step down `loss`; return the norm of its gradient."""
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(
             self._policy.network.parameters(), self._options.gradient_norm
         )
         if torch.isfinite(norm):
             self._optimizer.step()
+            with torch.no_grad():
+                for name, value in self._policy.network.state_dict().items():
+                    self._average[name].lerp_(value, 1.0 - self._options.average)
         return float(norm)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Give the network the average of its weights over the last steps, for a while.
+
+        Single steps follow noisy searches; their average is steadier.
+
+        Source: Polyak & Juditsky 1992.
+        """
+        network = self._policy.network
+        current = _copied(network)
+        network.load_state_dict(self._average)
+        try:
+            yield
+        finally:
+            network.load_state_dict(current)
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs."""
         return {
             "network": self._policy.network.state_dict(),
             "optimizer": self._optimizer.state_dict(),
+            "average": self._average,
             "replay": self.replay.state(),
             "best": dict(self._best),
             "lessons": list(self._lessons),
@@ -162,6 +184,11 @@ class Learner:
         """Become the learner that the state was taken of."""
         self._policy.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
+        self._average = state["average"]
         self.replay.restore(state["replay"])
         self._best = OrderedDict(state["best"])
         self._lessons = list(state["lessons"])
+
+
+def _copied(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in network.state_dict().items()}

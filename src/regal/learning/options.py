@@ -28,6 +28,7 @@ class LearnerOptions:
     replay_exponent: float = 0.6
     replay_correction: float = 0.4
     gradient_norm: float = 1.0
+    average: float = 0.98  # of the weights over steps; what is validated and exported. 0: none
     least_deviation: float = 0.002  # rewards of one task that differ by less are noise
     most_kept: int = 4096  # tasks whose best keys are kept
 
@@ -59,7 +60,7 @@ class DataOptions:
     most_ops: int = 600
     first_most_ops: int = 600  # curriculum: graphs grow from this to most_ops
     growth: int = 200  # iterations until they have grown
-    objectives: tuple[str, ...] = ("memory",)
+    objectives: tuple[str, ...] = ("memory",)  # one named twice is drawn twice as often
     devices: tuple[str, ...] = ("2",)  # presets or numbers; "random": drawn for each task
     varied: float = 0.5  # share of tasks that are variations of a graph
     headroom: float = 0.01  # tasks where a good schedule gains less than this are left out
@@ -93,6 +94,7 @@ class TrainerOptions:
     """How long training runs, and what it keeps."""
 
     seed: int = 0
+    start: str = ""  # a BEST file of another run to start from; "": random weights
     warmup: int = 0  # steps of imitation alone, before iteration 0
     iterations: int = 200
     tasks: int = 8  # per iteration

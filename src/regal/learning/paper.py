@@ -92,5 +92,5 @@ class BinDistribution:
         return key_log_likelihood(self._logits, keys)
 
     def expected_action(self) -> NDArray[np.float32]:
-        """Return what the exported policy does: the Beta of each row's mixture."""
+        """Return what the exported policy does: the averages of each row's bins."""
         return expected_of(self._logits)

@@ -6,6 +6,8 @@ import hashlib
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,7 +30,6 @@ from regal.policy.model import PRIOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from regal.learning.actors import MakeEnvironment
     from regal.learning.options import TrainConfig
@@ -76,6 +77,8 @@ def run_training(
     _require_folder(folder, resume=resume)
     torch.set_num_threads(1)
     policy = policy or _policy_of(config)
+    if config.trainer.start and not resume:
+        _start_from(policy, Path(config.trainer.start))
     environment, make = _environment_of(config)
     workload = _workload_of(config, environment)
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,6 +149,19 @@ def _require_folder(folder: Path, *, resume: bool) -> None:
             if not resume
             else f"folder '{folder}' has no checkpoint to resume from"
         )
+
+
+def _start_from(policy: Trainable, path: Path) -> None:
+    """Give the policy the weights of another run.
+
+    Raises:
+        UsageError: they cannot be read, or are of another network.
+    """
+    try:
+        policy.network.load_state_dict(torch.load(path, weights_only=True))
+    except (OSError, RuntimeError, UnpicklingError) as error:
+        text = " ".join(str(error).split())[:120]
+        raise UsageError(f"weights '{path}' do not fit: {text}") from None
 
 
 def _policy_of(config: TrainConfig) -> Trainable:

@@ -167,18 +167,23 @@ class Trainer:
 
     def _validate(self, folder: Path, metrics: Metrics) -> None:
         search = self._config.search
-        gains = self.gains(self._workload.valid, search.valid_evaluations, search.valid_seeds)
-        self._valid = float(np.mean(gains))
-        margin = 1.96 * float(np.std(gains, ddof=1)) / math.sqrt(len(gains))
-        metrics.write(
-            "valid",
-            self._iteration,
-            {"gain": self._valid, "margin": margin, "searches": self._searches},
-        )
+        with self._learner.averaged():
+            gains = self.gains(self._workload.valid, search.valid_evaluations, search.valid_seeds)
+            weights = {k: v.clone() for k, v in self._policy.network.state_dict().items()}
+        by_objective: dict[str, list[float]] = {}
+        for spec, gain in zip(self._workload.valid, gains, strict=True):
+            by_objective.setdefault(spec.objective, []).append(gain)
+        # Objectives count alike: running time gains most, and has most tasks.
+        self._valid = float(np.mean([np.mean(part) for part in by_objective.values()]))
+        log: dict[str, float] = {"gain": self._valid, "searches": self._searches}
+        for name, part in by_objective.items():
+            log[f"gain_{name}"] = float(np.mean(part))
+            log[f"margin_{name}"] = 1.96 * float(np.std(part)) / math.sqrt(len(part))
+        metrics.write("valid", self._iteration, log)
         self._stale += 1
         if self._valid > self._best:
             self._best, self._stale = self._valid, 0
-            _replace(folder / BEST, self._policy.network.state_dict())
+            _replace(folder / BEST, weights)
 
     def _has_stopped(self) -> bool:
         patience = self._config.trainer.patience

@@ -148,8 +148,8 @@ def valid_specs(options: DataOptions) -> list[TaskSpec]:
             devices=f"{RANDOM}:{place}" if devices == RANDOM else devices,
         )
         for place, entry in enumerate(by_turns(entries_of(VALID, options))[: options.valid_graphs])
-        for objective in options.objectives
-        for devices in options.devices
+        for objective in dict.fromkeys(options.objectives)
+        for devices in dict.fromkeys(options.devices)
     ]
 
 

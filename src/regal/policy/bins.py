@@ -15,8 +15,8 @@ BIASES = (0.5, 0.6, 0.7, 0.8, 0.9)  # chances that a gene comes from the elite p
 BIAS_BINS = len(BIASES)
 USUAL_BIAS = 0.7
 LEAST_SPREAD, MOST_SPREAD = 0.005, 0.75
-# Of the prior. Means and spreads are drawn wide enough apart for a search to notice, and all of
-# them together are nearly uniform keys: the mixture has the spread of Beta(1, 1), 1 / 3.
+# Of the prior. All genes alike is as good as uniform keys: decoders compare keys. Means and
+# spreads are drawn wide enough apart for a search to notice.
 PRIOR_MEAN_WIDTH = 0.22
 PRIOR_SPREAD = 0.155
 PRIOR_SPREAD_WIDTH = 0.6  # of the logarithm
@@ -55,9 +55,10 @@ def beta_parameters(
 def expected(
     logits: NDArray[np.float32],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean, spread and elite bias, each (genes,): the Beta of the bins' whole mixture.
+    """Return mean, spread and elite bias, each (genes,): what choices are like on average.
 
-    It has the mean and the variance of keys whose bins are drawn, too.
+    Spreads are averaged by their logarithms. The variance of the means is left out: while the
+    policy learns it tries different means, and no search sees more than one of them.
 
     Args:
         logits: (genes, MEAN_BINS + SPREAD_BINS + BIAS_BINS).
@@ -68,11 +69,8 @@ def expected(
             logits.astype(np.float64), [MEAN_BINS, MEAN_BINS + SPREAD_BINS], axis=1
         )
     )
-    means = bin_means().astype(np.float64)
-    mean = of_mean @ means
-    inside = (of_spread @ bin_spreads().astype(np.float64)) * (of_mean @ (means * (1.0 - means)))
-    variance = inside + of_mean @ means**2 - mean**2
-    spread = np.clip(variance / (mean * (1.0 - mean)), LEAST_SPREAD / 2, 0.95)
+    mean = of_mean @ bin_means().astype(np.float64)
+    spread = np.exp(of_spread @ np.log(bin_spreads().astype(np.float64)))
     return mean, spread, of_bias @ np.array(BIASES)
 
 
