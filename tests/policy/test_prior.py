@@ -181,7 +181,8 @@ def test_the_prior_of_a_guide_holds_the_likeliest_means() -> None:
 
     def say(state: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         assert state.shape == (len(CONTEXT) + len(PROGRESS),)
-        return {"memory_modes": logits, "memory_means": means, "log_step": np.zeros(1, dtype=np.float32)}
+        step = np.zeros(1, dtype=np.float32)
+        return {"memory_modes": logits, "memory_means": means, "log_step": step}
 
     guide = PriorGuide(say, problem, compact_devices(problem), MEMORY)
     prior = guide.prior(np.zeros(len(PROGRESS), dtype=np.float32))
