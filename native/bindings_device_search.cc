@@ -20,6 +20,7 @@ using regal::GeneLayout;
 using regal::Score;
 
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RealRows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using RealArray = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
 namespace {
@@ -92,8 +93,8 @@ void bind_es(nb::module_& module) {
   module.def(
       "device_es",
       [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
-         std::optional<Reals> mean, std::optional<Reals> deviation, double step, int32_t population,
-         int32_t kept, uint64_t seed, int32_t threads, int64_t evaluations, double seconds,
+         std::optional<Reals> mean, std::optional<Reals> deviation, std::optional<RealRows> starts,
+         double step, int32_t population, int32_t kept, uint64_t seed, int32_t threads, int64_t evaluations, double seconds,
          double stop_value, Cancel& cancel) {
         const int64_t weights = regal::FeatureKeys::n_weights(*problem.source);
         regal::DeviceEsSettings settings;
@@ -101,6 +102,10 @@ void bind_es(nb::module_& module) {
         settings.objective = {per_ns, per_byte};
         settings.mean = reals_of(mean, weights, "mean needs one value per weight");
         settings.deviation = reals_of(deviation, weights, "deviation needs one value per weight");
+        if (starts && static_cast<int64_t>(starts->shape(1)) != weights) {
+          throw nb::value_error("starts need one value per weight");
+        }
+        if (starts) settings.starts = {starts->data(), starts->size()};
         settings.step = step;
         settings.population = population;
         settings.kept = kept;
@@ -113,12 +118,30 @@ void bind_es(nb::module_& module) {
             });
         return std::make_tuple(std::move(result.found.schedule), result.found.score,
                                result.found.evaluations, was_interrupted, gene_array(result.best_genes),
+                               real_array(std::move(result.weights)),
                                real_array(std::move(result.mean)), result.step);
       },
       nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "mean"_a = nb::none(),
-      "deviation"_a = nb::none(), "step"_a, "population"_a, "kept"_a, "seed"_a, "threads"_a,
+      "deviation"_a = nb::none(), "starts"_a = nb::none(), "step"_a, "population"_a, "kept"_a, "seed"_a, "threads"_a,
       "evaluations"_a, "seconds"_a, "stop_value"_a, "cancel"_a,
-      "Returns (schedule, score, evaluations, was interrupted, best chromosomes, mean, step); see device_es.h.");
+      "Returns (schedule, score, evaluations, was interrupted, best chromosomes, weights of the\n"
+      "best, mean, step); see device_es.h.");
+}
+
+void bind_weight_scores(nb::module_& module) {
+  module.def(
+      "device_weight_scores",
+      [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
+         RealRows weights, int32_t threads) {
+        if (static_cast<int64_t>(weights.shape(1)) != regal::FeatureKeys::n_weights(*problem.source)) {
+          throw nb::value_error("weights need one value per weight");
+        }
+        nb::gil_scoped_release unlocked;
+        return regal::weight_scores(problem, decoder, {per_ns, per_byte}, {weights.data(), weights.size()},
+                                    threads);
+      },
+      "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "weights"_a, "threads"_a = 1,
+      "Returns what each row of weights decodes to; see device_es.h.");
 }
 
 void bind_local(nb::module_& module) {
@@ -157,5 +180,6 @@ void bind_device_search(nb::module_& module) {
   bind_device_decode(module);
   bind_brkga(module);
   bind_es(module);
+  bind_weight_scores(module);
   bind_local(module);
 }

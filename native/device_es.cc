@@ -20,7 +20,8 @@ constexpr int kMostThreads = 256;
 constexpr std::array kLevels{0.0, -0.26, 0.26, -0.55, 0.55, -0.97, 0.97, -3.0, 3.0};
 
 struct Sample {
-  std::vector<double> draw;  // in units of step * deviation
+  std::vector<double> draw;  // from the mean, in units of step * deviation
+  int64_t start = -1;        // instead of it: a row of starts_
   Score score;
   int64_t number = 0;
   bool is_better_than(const Sample& other) const {
@@ -48,6 +49,14 @@ class FeatureSearch {
     for (int i = 0; i < workers_.count(); ++i) {
       decoders_.emplace_back(problem, settings.objective, settings.decoder);
     }
+    if (settings.starts.empty()) {
+      add_levels();
+    } else {
+      for (size_t i = 0; i < settings.starts.size(); i += mean_.size()) {
+        const auto row = settings.starts.subspan(i, mean_.size());
+        starts_.emplace_back(row.begin(), row.end());
+      }
+    }
     dimensions_ = static_cast<double>(
         std::ranges::count_if(deviation_, [](double s) { return s > 0; }));
     choose_rates();
@@ -57,7 +66,8 @@ class FeatureSearch {
 
  private:
   void choose_rates();
-  bool evaluate_mean();
+  void add_levels();
+  bool evaluate_starts();
   bool evaluate(std::span<Sample> samples, bool is_drawn);
   void draw(Sample& sample) const;
   void weights_of(const Sample& sample, std::vector<double>& weights) const;
@@ -74,6 +84,7 @@ class FeatureSearch {
   std::vector<double> mean_;
   std::vector<double> deviation_;
   std::vector<double> path_;
+  std::vector<std::vector<double>> starts_;
   double step_;
   double dimensions_ = 0;
   int32_t population_ = 0;
@@ -116,7 +127,7 @@ void FeatureSearch::draw(Sample& sample) const {
 }
 
 void FeatureSearch::weights_of(const Sample& sample, std::vector<double>& weights) const {
-  weights = mean_;
+  weights = sample.start < 0 ? mean_ : starts_[sample.start];
   for (size_t i = 0; i < sample.draw.size(); ++i) weights[i] += step_ * deviation_[i] * sample.draw[i];
 }
 
@@ -173,25 +184,29 @@ void FeatureSearch::adapt(std::vector<Sample>& samples) {
   step_ *= std::exp(path_rate_ / damping_ * (std::sqrt(square) / usual - 1));
 }
 
-// The mean; with Inherit also at other levels, of which the best becomes the mean.
-bool FeatureSearch::evaluate_mean() {
-  const bool has_levels = settings_.decoder == DeviceDecoder::Inherit;
+// The mean; with Inherit also at other levels.
+void FeatureSearch::add_levels() {
   const size_t level = mean_.size() - kGeneWeights + kWaitWeight;
   const double unit = step_ * deviation_[level];
-  std::vector<Sample> first(has_levels && unit > 0 ? kLevels.size() : 1);
-  for (size_t i = 0; i < first.size(); ++i) {
-    first[i].draw.assign(mean_.size(), 0.0);
-    if (first.size() > 1) first[i].draw[level] = kLevels[i] / unit;
-  }
+  const bool has_levels = settings_.decoder == DeviceDecoder::Inherit && unit > 0;
+  starts_.assign(has_levels ? kLevels.size() : 1, mean_);
+  if (!has_levels) return;
+  for (size_t i = 0; i < kLevels.size(); ++i) starts_[i][level] += unit * (kLevels[i] / unit);
+}
+
+// The best start becomes the mean.
+bool FeatureSearch::evaluate_starts() {
+  std::vector<Sample> first(starts_.size());
+  for (size_t i = 0; i < first.size(); ++i) first[i].start = static_cast<int64_t>(i);
   if (!evaluate(first, false)) return false;
   const auto best = std::ranges::min_element(
       first, [](const Sample& a, const Sample& b) { return a.is_better_than(b); });
-  mean_[level] += unit * best->draw[level];
+  mean_ = starts_[best->start];
   return true;
 }
 
 DeviceEsResult FeatureSearch::run() {
-  bool goes_on = evaluate_mean() && dimensions_ > 0;
+  bool goes_on = evaluate_starts() && dimensions_ > 0;
   std::vector<Sample> samples(population_);
   while (goes_on) {
     goes_on = evaluate(samples, true);
@@ -202,6 +217,7 @@ DeviceEsResult FeatureSearch::run() {
     if (result_.best_genes.empty()) {
       decoders_[0].decode(genes_[0]);
       result_.found.schedule = decoders_[0].schedule();
+      result_.weights = weights;
     }
     result_.best_genes.push_back(genes_[0]);
   }
@@ -215,6 +231,23 @@ DeviceEsResult FeatureSearch::run() {
 DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettings& settings,
                              const std::atomic<bool>& cancelled) {
   return FeatureSearch(problem, settings, cancelled).run();
+}
+
+std::vector<Score> weight_scores(const CompactDevices& problem, DeviceDecoder decoder, const Objective& objective,
+                                 std::span<const double> rows, int32_t threads) {
+  const auto size = static_cast<size_t>(FeatureKeys::n_weights(*problem.source));
+  const FeatureKeys keys(problem, decoder);
+  Workers workers(std::clamp(threads, 1, kMostThreads));
+  std::vector<ScheduleDecoder> decoders;
+  for (int i = 0; i < workers.count(); ++i) decoders.emplace_back(problem, objective, decoder);
+  std::vector<Genes> genes(workers.count());
+  std::vector<Score> scores(rows.size() / size);
+  workers.run(static_cast<int64_t>(scores.size()), [&](int64_t i, int worker) {
+    keys.fill(rows.subspan(i * size, size), genes[worker]);
+    scores[i] = decoders[worker].decode(genes[worker]);
+    return true;
+  });
+  return scores;
 }
 
 }  // namespace regal

@@ -15,6 +15,8 @@ struct DeviceEsSettings {
   // The distribution to start from, per weight of FeatureKeys. None: 0, and usual_deviation().
   std::span<const double> mean;
   std::span<const double> deviation;
+  // Rows of weights that are evaluated first; the best of them becomes the mean.
+  std::span<const double> starts;
   double step = 0.5;           // all deviations times this, at first
   int32_t population = 0;      // 0: 4 + 3 ln(weights)
   uint64_t seed = 0;
@@ -26,15 +28,20 @@ struct DeviceEsSettings {
 struct DeviceEsResult {
   DeviceSearchResult found;
   std::vector<Genes> best_genes;   // best first, at most `kept`, no two of equal score
+  std::vector<double> weights;     // of the best
   std::vector<double> mean;        // of the last generation
   double step = 0;
 };
 
 // Evolution strategy over the weights of FeatureKeys: cumulative step-size adaptation (Ostermeier,
 // Gawelczyk & Hansen 1994) with mirrored pairs of samples.
-// Evaluations: the mean (with Inherit, at nine levels), then generation by generation. The result is the same for every number of
-// threads. At least one evaluation is done.
+// Evaluations: the starts, or without any the mean (with Inherit, at nine levels), then generation by
+// generation. The result is the same for every number of threads. At least one evaluation is done.
 DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettings& settings,
                              const std::atomic<bool>& cancelled);
+
+// What each row of weights decodes to, without a search.
+std::vector<Score> weight_scores(const CompactDevices& problem, DeviceDecoder decoder, const Objective& objective,
+                                 std::span<const double> rows, int32_t threads);
 
 }  // namespace regal

@@ -121,6 +121,24 @@ class ActorOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PriorOptions:
+    """How the policy of the default method learns."""
+
+    problems: int = 900  # of the training side
+    elite_evaluations: int = 800  # of the long searches whose ends are candidates
+    candidates: int = 500  # means that are tried on all problems, for each decoder
+    modes: int = 128  # of them that the policy knows
+    mode_steps: int = 150
+    budgets: tuple[int, ...] = (100, 300, 1000)  # evaluations of the runs that arms learn from
+    budget_weights: tuple[float, ...] = (0.4, 0.45, 0.15)
+    average: float = 0.9  # of the weights over iterations: what stays of the mean each time
+
+    def __post_init__(self) -> None:
+        if not self.budgets or len(self.budgets) != len(self.budget_weights):
+            raise UsageError("prior: give as many budget_weights as budgets, at least one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """One training run."""
 
@@ -128,6 +146,7 @@ class TrainConfig:
     data: DataOptions = field(default_factory=DataOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
     search: SearchOptions = field(default_factory=SearchOptions)
+    prior: PriorOptions = field(default_factory=PriorOptions)
     learner: LearnerOptions = field(default_factory=LearnerOptions)
     trainer: TrainerOptions = field(default_factory=TrainerOptions)
     actors: ActorOptions = field(default_factory=ActorOptions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
@@ -20,9 +21,12 @@ from regal.learning.export import onnx_bytes, require_parity
 from regal.learning.metrics import Metrics
 from regal.learning.network import new_network, parameter_count
 from regal.learning.paper import PaperPolicy
+from regal.learning.prior_export import prior_onnx, require_prior_parity
+from regal.learning.prior_training import PriorTrainer, network_of
 from regal.learning.toy import ToyEnvironment, ToyWorkload
 from regal.learning.trainer import BEST, CHECKPOINT, Trainer
 from regal.learning.workload import GraphWorkload
+from regal.policy.model import PRIOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,13 +72,9 @@ def run_training(
     Raises:
         UsageError: the folder has a checkpoint and `resume` is off, or has none and it is on.
     """
-    checkpoint = folder / CHECKPOINT
-    if checkpoint.exists() != resume:
-        raise UsageError(
-            f"folder '{folder}' has a checkpoint; go on with --resume, or use another folder"
-            if not resume
-            else f"folder '{folder}' has no checkpoint to resume from"
-        )
+    if config.policy == PRIOR:
+        return _run_prior(config, folder, resume=resume, report=report)
+    _require_folder(folder, resume=resume)
     torch.set_num_threads(1)
     policy = policy or _policy_of(config)
     if config.trainer.start and not resume:
@@ -87,7 +87,7 @@ def run_training(
     with actors_of(config.actors, make, environment) as actors, Metrics(folder) as metrics:
         trainer = Trainer(config, policy, workload, environment, actors)
         if resume:
-            trainer.restore(checkpoint)
+            trainer.restore(folder / CHECKPOINT)
         progress = trainer.run(folder, metrics, report)
     policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
     samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
@@ -108,6 +108,49 @@ def run_training(
     )
 
 
+def _run_prior(
+    config: TrainConfig, folder: Path, *, resume: bool, report: Callable[[Progress], None]
+) -> Trained:
+    """Train the policy of the default method; see `run_training`."""
+    _require_folder(folder, resume=resume)
+    torch.set_num_threads(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = json.dumps(config_to_dict(config), indent=2)
+    write_atomically(folder / CONFIG, f"{settings}\n".encode())
+    with Metrics(folder) as metrics:
+        trainer = PriorTrainer(config, lambda text: print(text, file=sys.stderr, flush=True))
+        if resume:
+            trainer.restore(folder / CHECKPOINT)
+        else:
+            trainer.start()
+        progress = trainer.run(folder, metrics, report)
+    network = network_of(torch.load(folder / BEST, weights_only=False))
+    notes = {
+        "config": config_to_dict(config),
+        "searches": progress.searches,
+        "valid_gain": progress.best,
+    }
+    data = prior_onnx(network, notes)
+    parity = require_prior_parity(network, data)
+    write_atomically(folder / POLICY, data)
+    return Trained(
+        policy=folder / POLICY,
+        sha256=hashlib.sha256(data).hexdigest(),
+        parameters=parameter_count(network),
+        parity=parity,
+        progress=progress,
+    )
+
+
+def _require_folder(folder: Path, *, resume: bool) -> None:
+    if (folder / CHECKPOINT).exists() != resume:
+        raise UsageError(
+            f"folder '{folder}' has a checkpoint; go on with --resume, or use another folder"
+            if not resume
+            else f"folder '{folder}' has no checkpoint to resume from"
+        )
+
+
 def _start_from(policy: Trainable, path: Path) -> None:
     """Give the policy the weights of another run.
 
@@ -123,7 +166,7 @@ def _start_from(policy: Trainable, path: Path) -> None:
 
 def _policy_of(config: TrainConfig) -> Trainable:
     if config.policy != "paper":
-        raise UsageError(f"config: unknown policy '{config.policy}'; known: paper")
+        raise UsageError(f"config: unknown policy '{config.policy}'; known: paper, {PRIOR}")
     network = new_network(config.network, config.trainer.seed)
     return PaperPolicy(network, correlation=config.trainer.correlation)
 

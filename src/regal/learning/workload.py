@@ -131,7 +131,7 @@ def train_entries(options: DataOptions) -> list[Entry]:
     Raises:
         UsageError: no graph has the size that is asked for.
     """
-    entries = _by_turns(_entries(TRAIN, options))
+    entries = by_turns(entries_of(TRAIN, options))
     return entries[: options.limit or None]
 
 
@@ -147,7 +147,7 @@ def valid_specs(options: DataOptions) -> list[TaskSpec]:
             objective=objective,
             devices=f"{RANDOM}:{place}" if devices == RANDOM else devices,
         )
-        for place, entry in enumerate(_by_turns(_entries(VALID, options))[: options.valid_graphs])
+        for place, entry in enumerate(by_turns(entries_of(VALID, options))[: options.valid_graphs])
         for objective in dict.fromkeys(options.objectives)
         for devices in dict.fromkeys(options.devices)
     ]
@@ -161,7 +161,12 @@ def size_limit(options: DataOptions, iteration: int) -> int:
     return round(options.first_most_ops * growth ** (iteration / options.growth))
 
 
-def _entries(split: str, options: DataOptions) -> list[Entry]:
+def entries_of(split: str, options: DataOptions) -> list[Entry]:
+    """Return the graphs of a side that have the size that is asked for.
+
+    Raises:
+        UsageError: there is none.
+    """
     fewest, most = options.fewest_ops, options.most_ops
     found = [e for e in load_index() if e.split == split and fewest <= e.ops <= most]
     if not found:
@@ -169,7 +174,7 @@ def _entries(split: str, options: DataOptions) -> list[Entry]:
     return found
 
 
-def _by_turns(entries: Sequence[Entry]) -> list[Entry]:
+def by_turns(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries so that any beginning of the list is spread over families."""
     seen: dict[str, int] = {}
     ranked = []

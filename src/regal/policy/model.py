@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from regal import _native
 from regal.errors import UsageError
 from regal.policy.inputs import (
     CONTEXT,
@@ -13,6 +14,7 @@ from regal.policy.inputs import (
     EDGE_FEATURES,
     node_feature_names,
 )
+from regal.search.devices.guide import ARMS, PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from regal.policy.inputs import PolicyInputs
 
 FORMAT = 1
+PRIOR = "prior"  # kind of the policies of the default method
 METADATA = "regal.policy"  # key of the file's metadata that holds one JSON object
 
 
@@ -84,8 +87,11 @@ class PolicyNetwork:
 
         Cost: 15 ms per 1,000 ops.
         """
-        feeds = {name: a for name, a in inputs.arrays().items() if name in self._inputs}
-        values = self._session.run(self._outputs, feeds)
+        return self.run({name: a for name, a in inputs.arrays().items() if name in self._inputs})
+
+    def run(self, feeds: Mapping[str, NDArray[np.generic]]) -> Mapping[str, NDArray[np.float32]]:
+        """Return the outputs by name, for inputs by name."""
+        values = self._session.run(self._outputs, dict(feeds))
         return dict(zip(self._outputs, values, strict=True))
 
 
@@ -102,8 +108,14 @@ def load_network(path: Path) -> PolicyNetwork:
     return PolicyNetwork(data, str(path))
 
 
-def feature_names() -> dict[str, list[str]]:
-    """Return the names of all features, array by array: a network fits exactly these."""
+def feature_names(kind: str = "") -> dict[str, list[str]]:
+    """Return the names of all features, array by array: a network fits exactly these.
+
+    A network of kind "prior" sees the context and what has happened in a run, and chooses arms.
+    """
+    if kind == PRIOR:
+        ops = [name for name, *_ in _native.device_feature_names()]
+        return {"state": [*CONTEXT, *PROGRESS], "arms": list(ARMS), "ops": ops}
     return {
         "nodes": list(node_feature_names()),
         "edges": list(EDGE_FEATURES),
@@ -125,7 +137,7 @@ def _about(text: str | None, name: str) -> Mapping[str, Any]:
         raise UsageError(
             f"policy '{name}' has format {about.get('format')}; this version reads {FORMAT}"
         )
-    wanted, found = feature_names(), about.get("features")
+    wanted, found = feature_names(about["kind"]), about.get("features")
     if found != wanted:
         part = next(
             (key for key in wanted if not isinstance(found, dict) or found.get(key) != wanted[key]),

@@ -55,8 +55,17 @@ class WeightPrior:
     weight gene. All 0 is the plain heuristic.
     """
 
-    mean: NDArray[np.float64]  # (weights,)
+    mean: NDArray[np.float64]  # (weights,), or (k, weights): the best of k means is taken
     deviation: NDArray[np.float64]  # (weights,), 0 or more; 0: the weight keeps its mean
+    step: float = 0.5  # all deviations times this, at first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapted(Found):
+    """What the evolution strategy found, and where a further search may go on."""
+
+    prior: WeightPrior
+    weights: NDArray[np.float64]  # (weights,) of the best schedule
 
 
 def weight_count(n_devices: int) -> int:
@@ -99,7 +108,7 @@ def run_device_es(
     prior: WeightPrior | None = None,
     kept: int = 1,
     cancel: Cancel | None = None,
-) -> Found:
+) -> Adapted:
     """Return the best schedule and the `kept` best chromosomes, no two of equal score.
 
     Args:
@@ -121,16 +130,19 @@ def run_device_es(
     Cost: per evaluation that of the decoder, and O(heads * features * ops) for the keys.
     """
     options = options or DeviceEsOptions()
+    deviation = None if prior is None else prior.deviation
+    starts = None
     if prior is not None:
         _require_prior(weight_count(problem.n_devices), prior)
-    schedule, _, evaluations, was_interrupted, chromosomes, _, _ = _native.device_es(
+        starts = np.atleast_2d(prior.mean)
+    schedule, _, evaluations, was_interrupted, chromosomes, weights, mean, step = _native.device_es(
         problem=problem,
         decoder=options.decoder,
         per_ns=objective.per_ns,
         per_byte=objective.per_byte,
-        mean=None if prior is None else prior.mean,
-        deviation=None if prior is None else prior.deviation,
-        step=options.step,
+        deviation=deviation,
+        starts=starts,
+        step=options.step if prior is None else prior.step,
         population=options.population,
         kept=kept,
         seed=seed,
@@ -140,17 +152,24 @@ def run_device_es(
         stop_value=stop_at,
         cancel=_native.Cancel() if cancel is None else cancel,
     )
-    return Found(
+    if deviation is None:
+        deviation = np.array(_native.usual_deviation(problem.problem))
+    return Adapted(
         schedule=schedule,
         evaluations=evaluations,
         was_interrupted=was_interrupted,
         chromosomes=chromosomes,
+        prior=WeightPrior(mean=mean, deviation=deviation, step=step),
+        weights=weights,
     )
 
 
 def _require_prior(weights: int, prior: WeightPrior) -> None:
+    if not (math.isfinite(prior.step) and prior.step > 0):
+        raise UsageError(f"prior: step is {prior.step}; give a number above 0")
     for name, values in (("mean", prior.mean), ("deviation", prior.deviation)):
-        if values.shape != (weights,):
+        is_several = name == "mean" and values.ndim == 2 and len(values) > 0
+        if values.shape[-1:] != (weights,) or not (values.ndim == 1 or is_several):
             raise UsageError(
                 f"prior: {name} has shape {values.shape}; give ({weights},): one value per head and"
                 " feature, and one per weight gene"

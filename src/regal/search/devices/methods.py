@@ -11,11 +11,11 @@ from regal.baselines.devices.methods import METHODS as BASELINES
 from regal.errors import UsageError
 from regal.policy.choice import DEFAULT, UsesPolicy, require_policy
 from regal.policy.paper import PAPER_SEARCH, PaperMethod
+from regal.policy.prior import PriorMethod
 from regal.search.devices.brkga import DeviceBrkga, DeviceBrkgaOptions
 from regal.search.devices.es import feature_es
 from regal.search.devices.local import DeviceLocalSearch
 from regal.search.devices.polish import window_polish
-from regal.search.devices.portfolio import regal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ DEFAULT_DEVICE_METHOD = "regal"
 
 DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
     {
-        DEFAULT_DEVICE_METHOD: regal,
+        DEFAULT_DEVICE_METHOD: PriorMethod(),
         "regal-paper": PaperMethod(),
         "brkga": DeviceBrkga(PAPER_SEARCH),
         "brkga-tuned": DeviceBrkga(

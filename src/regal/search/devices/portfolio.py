@@ -19,7 +19,7 @@ from regal.search.devices.types import CurvePoint, DeviceOutcome
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
         CompactDevices,
         DeviceDecoder,
         DeviceFigures,
+        DeviceRule,
         DeviceSchedule,
         DeviceScore,
+        NamedSchedule,
     )
     from regal.plan.schedule_problem import ScheduleProblem
+    from regal.search.devices.es import Adapted, WeightPrior
     from regal.search.devices.types import Objective
 
 MOST_STARTS = 8  # schedules that a stage starts from
@@ -62,22 +65,17 @@ def regal(
     Cost: the heuristics take 15 to 40 ms for 1,000 ops on two devices; an evaluation of the other
     stages about 50 to 150 ns per op and device.
     """
-    run = _Run(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
+    run = PortfolioRun(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
+    usual_search(run)
+    return run.outcome()
+
+
+def usual_search(run: PortfolioRun) -> None:
+    """Spend the budget of a run as without a policy."""
     run.heuristics()
     if run.goes_on():
         run.strategy(STRATEGY_EVALUATIONS)
-    factor = 1
-    while run.goes_on():
-        stages: tuple[tuple[Callable[[int], None], int], ...] = (
-            (run.local, LOCAL_EVALUATIONS),
-            (run.anneal, ANNEAL_EVALUATIONS * run.cheapness()),
-            (run.genetic, GENETIC_EVALUATIONS),
-        )
-        for stage, evaluations in stages:
-            if run.goes_on():
-                stage(evaluations * factor)
-        factor *= 2
-    return run.outcome()
+    run.rounds()
 
 
 @dataclass(slots=True)
@@ -97,7 +95,7 @@ class _Found:
     all: list[NDArray[np.uint32]] = field(default_factory=list)  # (k, genes) of each stage
 
 
-class _Run:
+class PortfolioRun:
     """One run: what it may still spend, and what it has found."""
 
     def __init__(
@@ -108,13 +106,14 @@ class _Run:
         *,
         seed: int,
         threads: int,
-        cancel: Cancel | None,
+        cancel: Cancel | None = None,
+        compact: CompactDevices | None = None,
     ) -> None:
         self._started = time.perf_counter()
         self._problem, self._objective, self._budget = problem, objective, budget
         self._seed, self._threads = seed, threads
         self._cancel = _native.Cancel() if cancel is None else cancel
-        self._compact: CompactDevices = compact_devices(problem)
+        self._compact: CompactDevices = compact_devices(problem) if compact is None else compact
         self._time_bound = _native.device_time_bound(problem.native)
         self._peak_bound = _native.device_peak_bound(problem.native)
         self._bound = objective.value(self._time_bound, self._peak_bound)
@@ -150,19 +149,49 @@ class _Run:
         is_plain = not (problem.has_contention or self._objective.per_byte > 0 or is_limited)
         return max(CHEAP_FACTOR, problem.n_devices) if is_plain else 1
 
-    def heuristics(self) -> None:
-        """Run all schedules that need no search."""
+    @property
+    def best(self) -> DeviceScore:
+        """Return what the best schedule so far is worth."""
+        return self._kept[0].score
+
+    @property
+    def spent(self) -> int:
+        """Return how many evaluations are done."""
+        return self._spent
+
+    @property
+    def bound(self) -> float:
+        """Return a value that no schedule is below."""
+        return self._bound
+
+    @property
+    def capacity(self) -> float:
+        """Return the bytes of all devices; devices without a limit count much."""
+        return float(np.minimum(self._problem.capacity, 1 << 40).sum())
+
+    def heuristics(self, rules: Sequence[DeviceRule] = ()) -> Sequence[NamedSchedule]:
+        """Run schedules that need no search, and return them, best first; no rules: all.
+
+        The first ones are always kept; later ones only if the budget has room for all of them.
+        """
         objective = self._objective
         named, spent = _native.heuristic_schedules(
-            self._problem.native, objective.per_ns, objective.per_byte
+            self._problem.native, objective.per_ns, objective.per_byte, rules
         )
+        limit = self._budget.evaluations
+        if self._kept and limit is not None and self._spent + spent > limit:
+            return ()
         self._spent += spent
         for one in named[:MOST_STARTS]:
             self._keep(one.schedule)
         self._mark()
+        return named
 
-    def strategy(self, evaluations: int) -> None:
-        """Search over the weights of node features, from the plain heuristic."""
+    def strategy(self, evaluations: int, prior: WeightPrior | None = None) -> Adapted:
+        """Search over the weights of node features, from a prior or the plain heuristic.
+
+        Returns what the distribution has become.
+        """
         found = run_device_es(
             self._compact,
             self._objective,
@@ -171,11 +200,27 @@ class _Run:
             threads=self._threads,
             stop_at=self._bound,
             options=DeviceEsOptions(decoder=self._decoder),
+            prior=prior,
             kept=MOST_CHROMOSOMES,
             cancel=self._cancel,
         )
         self._charge(found.schedule, found.evaluations, found.was_interrupted)
         self._note(found.chromosomes)
+        return found
+
+    def rounds(self) -> None:
+        """Search by turns, each round twice as long as the one before, to the end of the budget."""
+        factor = 1
+        while self.goes_on():
+            stages: tuple[tuple[Callable[[int], None], int], ...] = (
+                (self.local, LOCAL_EVALUATIONS),
+                (self.anneal, ANNEAL_EVALUATIONS * self.cheapness()),
+                (self.genetic, GENETIC_EVALUATIONS),
+            )
+            for stage, evaluations in stages:
+                if self.goes_on():
+                    stage(evaluations * factor)
+            factor *= 2
 
     def local(self, evaluations: int) -> None:
         """Move parts of the best schedule."""
