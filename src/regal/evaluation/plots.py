@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.evaluation.compare import Comparison
-    from regal.evaluation.curves import Curve
     from regal.evaluation.rows import Row
     from regal.evaluation.suite import Suite
 
@@ -34,9 +33,10 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     main = comparisons(suite, rows, suite.references[0])
     for objective in suite.objectives:
         curves = curves_of(suite, rows, objective)
-        if any(len(curve) > 1 for curve in curves.values()):
+        lines = {name: curve.points for name, curve in curves.items()}
+        if any(len(points) > 1 for points in lines.values()):
             title = f"{suite.name}: {objective}, percent above the best known"
-            found[f"{suite.name}_anytime_{objective}.svg"] = line_chart(title, curves)
+            found[f"{suite.name}_anytime_{objective}.svg"] = line_chart(title, lines)
         gains = [one for one in main if one.objective == objective and one.cases]
         whole = [one for one in gains if one.system == ALL_SYSTEMS] or gains
         if whole:
@@ -45,9 +45,9 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def line_chart(title: str, curves: Mapping[str, Curve]) -> str:
+def line_chart(title: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
     """Return a picture of percent over evaluations, both axes logarithmic."""
-    points = [point for curve in curves.values() for point in curve]
+    points = [point for line in lines.values() for point in line]
     low_x, high_x = _decades([n for n, _ in points])
     low_y, high_y = _decades([max(percent, LEAST_PERCENT) for _, percent in points])
 
@@ -73,12 +73,12 @@ def line_chart(title: str, curves: Mapping[str, Curve]) -> str:
         ]
     middle = (LEFT + WIDTH - RIGHT) / 2
     rows.append(_text(middle, HEIGHT - 8, "evaluations", anchor="middle"))
-    for i, (name, curve) in enumerate(curves.items()):
+    for i, (name, line) in enumerate(lines.items()):
         color = COLORS[i % len(COLORS)]
-        path = " ".join(f"{x_of(n)},{y_of(percent)}" for n, percent in curve)
+        path = " ".join(f"{x_of(n)},{y_of(percent)}" for n, percent in line)
         rows += [
             f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>',
-            *(f'<circle cx="{x_of(n)}" cy="{y_of(p)}" r="2.5" fill="{color}"/>' for n, p in curve),
+            *(f'<circle cx="{x_of(n)}" cy="{y_of(p)}" r="2.5" fill="{color}"/>' for n, p in line),
             _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
         ]
     return _svg(title, WIDTH, HEIGHT, rows)
