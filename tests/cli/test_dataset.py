@@ -29,6 +29,17 @@ def test_build_says_what_it_made(folder: Path, capsys: pytest.CaptureFixture[str
     assert document["folder"] == str(folder / "set")
 
 
+def test_build_traces_at_the_batch_size_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["dataset", "build", str(tmp_path), "--sources", "graph/synthetic", "--batch", "3"]
+    assert main([*command, "--only", "layered-002/inference-b3"]) == 0
+    capsys.readouterr()
+    assert main(["dataset", "list", "--set", str(tmp_path / "set"), "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["graphs"]
+    assert (entry["key"].rpartition("/")[2], entry["batch"]) == ("inference-b3", 3)
+
+
 def test_info_counts_and_draws(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

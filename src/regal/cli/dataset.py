@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ def dataset(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    items = _items(arguments.sources, arguments.only)[: arguments.most]
+    items = _items(arguments.sources, arguments.only, arguments.batch)[: arguments.most]
     with output.progress(f"tracing {len(items)} items"):
         rows = build_graphs(
             items, arguments.folder, workers=arguments.workers, retry=arguments.retry
@@ -72,8 +72,8 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _items(sources: str | None, only: str | None) -> list[Item]:
-    """Return the items to build, breadth first.
+def _items(sources: str | None, only: str | None, batch: int | None) -> list[Item]:
+    """Return the items to build, breadth first; `batch` replaces their own batch size.
 
     Raises:
         UsageError: a source is unknown, or none that is asked for is installed.
@@ -90,6 +90,8 @@ def _items(sources: str | None, only: str | None) -> list[Item]:
                 f"source '{name}' needs {', '.join(missing)} - pip install 'regal[dataset]'"
             )
         items += tracer_of(framework, source).items()
+    if batch is not None:
+        items = [replace(item, batch=batch) for item in items]
     return breadth_first(item for item in items if only is None or only in item.key)
 
 
@@ -150,7 +152,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 def _split(arguments: argparse.Namespace) -> int:
     entries = load_index(arguments.set or SHIPPED)
-    found = leaks([_as_texts(entry) for entry in entries])
+    found = leaks(entries)
     document = split_to_dict(entries, found)
     print(json.dumps(document) if arguments.json else split_text(document))
     return 1 if found else 0
@@ -186,8 +188,3 @@ def split_text(document: dict[str, Any]) -> str:
         else "\n".join(f"leak          {text}" for text in document["leaks"])
     )
     return "\n".join(lines)
-
-
-def _as_texts(entry: Entry) -> dict[str, str]:
-    names = ("split", "structure", "family", "framework", "source", "architecture")
-    return {name: getattr(entry, name) for name in names}

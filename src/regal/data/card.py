@@ -63,8 +63,8 @@ def card_text(
         "",
         "A family is on one side. `test` has families that training never sees; `valid` has"
         f" further ones to choose settings by; `transfer` is the held-out framework"
-        f" ({HELD_OUT_FRAMEWORK}) where training knows the family from other frameworks; graphs"
-        " of that framework in other families are in `test`. Tests prove that no structure and no"
+        f" ({HELD_OUT_FRAMEWORK}) in families that `train` or `valid` have from other frameworks;"
+        " families that only it has are in `test`. Tests prove that no structure and no"
         " architecture is on two sides, and no family on two of train, valid and test. Names of"
         " families can hide kin, so held-out graphs that share more than half of their ops, by the"
         " kinds up to three edges around them, with a training graph were left out as near copies.",
@@ -97,6 +97,9 @@ def card_text(
         *_table(("family", "graphs", "architectures", "frameworks", "side"), _family_rows(entries)),
         "",
         "## Left out",
+        "",
+        f"{about['traced']:,} items were traced. The sources have more architectures of most"
+        " families: `regal dataset build` goes on with them.",
         "",
         *_table(("why", "items"), sorted(summary["left_out"].items())),
         "",
