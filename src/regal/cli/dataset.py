@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regal.cli import output
 from regal.data.assemble import assemble
 from regal.data.build import build as build_graphs
+from regal.data.card import GAPS
 from regal.data.entries import (
     SHIPPED,
     entry_named,
@@ -23,7 +24,7 @@ from regal.data.items import breadth_first
 from regal.data.plots import plots_of
 from regal.data.split import SIDES, leaks
 from regal.data.summary import summary_of, summary_text
-from regal.data.tracers import NEEDS, TRACERS, source_names, tracer_of
+from regal.data.tracers import packages_of, source_names, tracer_of
 from regal.errors import UsageError
 from regal.files import require_writable, write_atomically
 from regal.frontends import require_ending
@@ -78,7 +79,7 @@ def _items(sources: str | None, only: str | None, batch: int | None) -> list[Ite
     Raises:
         UsageError: a source is unknown, or none that is asked for is installed.
     """
-    names = sources.split(",") if sources else _installed()
+    names = sources.split(",") if sources else [n for n in source_names() if not _missing(n)]
     if not names:
         raise UsageError("no source of graphs is installed - pip install 'regal[dataset]'")
     items = []
@@ -95,15 +96,9 @@ def _items(sources: str | None, only: str | None, batch: int | None) -> list[Ite
     return breadth_first(item for item in items if only is None or only in item.key)
 
 
-def _installed() -> list[str]:
-    return [name for name in source_names() if not _missing(name)]
-
-
 def _missing(name: str) -> list[str]:
     framework, _, source = name.partition("/")
-    if (framework, source) not in TRACERS:
-        raise UsageError(f"unknown source '{name}'; known: {', '.join(source_names())}")
-    return [package for package in NEEDS[framework, source] if find_spec(package) is None]
+    return [package for package in packages_of(framework, source) if find_spec(package) is None]
 
 
 def _info(arguments: argparse.Namespace) -> int:
@@ -113,7 +108,8 @@ def _info(arguments: argparse.Namespace) -> int:
         arguments.plots.mkdir(parents=True, exist_ok=True)
         for name, picture in plots_of(document).items():
             write_atomically(arguments.plots / name, picture.encode())
-    print(json.dumps(document) if arguments.json else summary_text(document))
+    text = f"{summary_text(document)}\n\nknown gaps\n{GAPS}"
+    print(json.dumps(document) if arguments.json else text)
     return 0
 
 

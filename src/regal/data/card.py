@@ -21,6 +21,8 @@ GAPS = """\
 - Backbones of keras-hub are narrow, and have three to six layers.
 - Models written for the set (torch/zoo, jax/flax, tensorflow/keras.layers) come in several depths;
   each depth counts as an architecture.
+- Families are a judgment. Nearest across the split: efficientvim (train) takes from mamba (test),
+  vovnet and dpn (train) from densenet (test); none of these shares half of its ops with the other.
 - Mixtures of experts run in the form whose shapes do not depend on data.
 - Costs are those of the roofline on the kinds and shapes of the ops; nothing was measured.
 - Names and attributes of ops are left out; graphs of the set can be planned, not executed.
@@ -49,8 +51,9 @@ def card_text(
         f" {ops['median']:,}), {summary['bytes'] / 1e6:.1f} MB.",
         "",
         "A graph has the kinds of its ops, their inputs and outputs, order constraints, floating-"
-        "point operations, and of every tensor shape, dtype, bytes, role and storage. No weights"
-        " were needed and none are included. No two graphs have the same kinds and edges.",
+        "point operations, and of every tensor shape, dtype, bytes, role and storage. No"
+        " trained weights were needed and none are included. No two graphs have the same kinds"
+        " and edges.",
         "",
         "## Sources",
         "",

@@ -6,6 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from regal.data.plots import picture
 from regal.evaluation.compare import ALL_SYSTEMS, comparisons
 from regal.evaluation.curves import curves_of
 
@@ -81,7 +82,7 @@ def line_chart(title: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> 
             *(f'<circle cx="{x_of(n)}" cy="{y_of(p)}" r="2.5" fill="{color}"/>' for n, p in line),
             _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
         ]
-    return _svg(title, WIDTH, HEIGHT, rows)
+    return picture(title, WIDTH, HEIGHT, rows)
 
 
 def gain_chart(title: str, found: Sequence[Comparison]) -> str:
@@ -109,7 +110,7 @@ def gain_chart(title: str, found: Sequence[Comparison]) -> str:
             f'<circle cx="{x_of(one.mean)}" cy="{y}" r="4.5" fill="{color}"/>',
             _text(MARGIN + LABEL + BAR + 12, y + 4, f"{one.mean:+.2f}"),
         ]
-    return _svg(title, 2 * MARGIN + LABEL + BAR + 80, height, rows)
+    return picture(title, 2 * MARGIN + LABEL + BAR + 80, height, rows)
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -129,11 +130,3 @@ def _text(
 
 def _line(x: float, y: float, x2: float, y2: float, color: str = GRAY, width: float = 0.5) -> str:
     return f'<line x1="{x}" y1="{y}" x2="{x2}" y2="{y2}" stroke="{color}" stroke-width="{width}"/>'
-
-
-def _svg(title: str, width: int, height: int, rows: Sequence[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
-        f' height="{height}" font-family="sans-serif" font-size="12" role="img"'
-        f' aria-label="{escape(title)}">\n' + "\n".join(rows) + "\n</svg>\n"
-    )
