@@ -59,7 +59,10 @@ def build(
     Cost: a second to a minute per item and worker.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    done = {row["key"] for row in _mended_log(folder, retry=retry)}
+    if retry:
+        _forget_failures(folder)
+    rows = read_log(folder)
+    done = {row["key"] for row in rows}
     pool = [_Worker(folder) for _ in range(workers)]
     waiting = _batches([item for item in items if item.key not in done])
     while waiting or any(worker.is_busy for worker in pool):
@@ -85,14 +88,9 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _mended_log(folder: Path, *, retry: bool) -> list[dict[str, Any]]:
-    """Return the rows of the log, and leave it so that rows can be added to it.
-
-    A line that a crash cut off goes: the next row would be glued to it. So do failures to retry.
-    """
-    rows = [row for row in read_log(folder) if not (retry and "failure" in row)]
+def _forget_failures(folder: Path) -> None:
+    rows = [row for row in read_log(folder) if "failure" not in row]
     write_atomically(folder / LOG, "".join(json.dumps(row) + "\n" for row in rows).encode())
-    return rows
 
 
 def file_of(key: str) -> str:
