@@ -1,10 +1,7 @@
 """Building a set from the files of the onnx package, which is always installed."""
 
-import hashlib
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,10 +10,9 @@ from regal.data.assemble import assemble
 from regal.data.build import LOG, build, file_of, read_log, trace_to_file
 from regal.data.entries import ARCHIVE, load_about, load_left_out
 from regal.data.items import Item
-from regal.data.pack import packed, unpacked
+from regal.data.pack import unpacked
 from regal.errors import ModelError
 from regal.frontends import load
-from regal.graph.builder import GraphBuilder
 
 SQUEEZE = Item(
     framework="onnx", source="onnx.light", family="squeezenet", architecture="squeezenet"
@@ -121,35 +117,3 @@ def test_packed_operations_are_those_of_the_frontend() -> None:
     folder = Path(onnx.__file__).parent / "backend/test/data/light"
     graph = load(folder / "light_squeezenet.onnx").graph
     assert sum(op.flops for op in graph.ops) > 10**8
-
-
-def written(folder: Path, family: str, kinds: str) -> dict[str, Any]:
-    """Return the row of a chain of ops of these kinds, written as a build does it."""
-    g = GraphBuilder(family)
-    value = g.input("x", 8)
-    for kind in kinds:
-        (value,) = g.op(kind, [value], [8])
-    graph = g.build(outputs=[value])
-    item = Item(framework="onnx", source="onnx.light", family=family, architecture=kinds)
-    data = packed(graph)
-    (folder / file_of(item.key)).write_bytes(data)
-    facts: dict[str, Any] = {
-        "ops": len(graph.ops),
-        "tensors": len(graph.tensors),
-        "version": "1",
-        "seconds": 0.0,
-    }
-    sha256 = hashlib.sha256(data).hexdigest()
-    return {"key": item.key, **asdict(item), **facts, "structure": kinds, "sha256": sha256}
-
-
-def test_a_held_out_graph_that_is_nearly_one_of_training_is_left_out(tmp_path: Path) -> None:
-    known = written(tmp_path, "vgg", "ABCDEFGHIJKLMNOP")
-    near = written(tmp_path, "nasnet", "ABCDEFGHIJKLMNOX")  # 12 of 20 different ops are shared
-    far = written(tmp_path, "nasnet", "QRSTUVWXYZ")
-    (tmp_path / LOG).write_text("".join(json.dumps(row) + "\n" for row in (known, near, far)))
-    entries = assemble(tmp_path, tmp_path / "set")
-    assert [(e.key, e.split) for e in entries] == [(known["key"], "train"), (far["key"], "test")]
-    (left,) = load_left_out(tmp_path / "set")
-    assert (left["key"], left["why"]) == (near["key"], "near copy")
-    assert left["reason"] == f"0.60 of {known['key']}"
