@@ -8,6 +8,7 @@ import pytest
 
 from regal.cli.main import main
 from regal.data import entry_named, load_graph
+from regal.data.split import SIDES
 from regal.frontends import load
 
 
@@ -29,6 +30,17 @@ def test_build_says_what_it_made(folder: Path, capsys: pytest.CaptureFixture[str
     assert document["folder"] == str(folder / "set")
 
 
+def test_build_traces_at_the_batch_size_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["dataset", "build", str(tmp_path), "--sources", "graph/synthetic", "--batch", "3"]
+    assert main([*command, "--only", "layered-002/inference-b3"]) == 0
+    capsys.readouterr()
+    assert main(["dataset", "list", "--set", str(tmp_path / "set"), "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["graphs"]
+    assert (entry["key"].rpartition("/")[2], entry["batch"]) == ("inference-b3", 3)
+
+
 def test_info_counts_and_draws(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -37,6 +49,8 @@ def test_info_counts_and_draws(
     out = capsys.readouterr().out
     assert "graphs        1 (1 real, 0 synthetic)" in out
     assert "  squeezenet      1 ########################################" in out
+    assert "\ntraced with\n  onnx/onnx.light: onnx " in out
+    assert "\nknown gaps\n- " in out
     pictures = sorted(plots.glob("*.svg"))
     assert [path.stem for path in pictures] == [
         "by_family", "by_framework", "by_mode", "by_size", "by_source", "by_split",
@@ -80,6 +94,12 @@ def test_list_prints_the_keys_of_one_side(capsys: pytest.CaptureFixture[str]) ->
     assert lines
     for line in lines:
         assert line.split()[1:3] == ["test", "nasnet"]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_list_knows_every_side(side: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "list", "--split", side]) == 0
+    assert {line.split()[1] for line in capsys.readouterr().out.splitlines()} == {side}
 
 
 def test_a_graph_of_the_set_can_be_optimized(

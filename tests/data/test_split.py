@@ -1,20 +1,30 @@
 """No structure, architecture or family on two sides: the rule, and the set that ships."""
 
-from regal.data.entries import SHIPPED, load_index
+from dataclasses import replace
+
+from regal.data.assemble import MOST_SIMILAR
+from regal.data.entries import SHIPPED, Entry, load_graph, load_index
 from regal.data.items import Item, breadth_first
-from regal.data.split import SIDES, TEST_FAMILIES, VALID_FAMILIES, leaks, side_of
+from regal.data.similarity import Surroundings, near_copies, surroundings_of
+from regal.data.split import (
+    SIDES,
+    TEST_FAMILIES,
+    TRAIN,
+    TRANSFER,
+    VALID,
+    VALID_FAMILIES,
+    leaks,
+    side_of,
+)
 
 
-def row(**changes: str) -> dict[str, str]:
-    base = {
-        "split": "train",
-        "structure": "s1",
-        "family": "resnet",
-        "framework": "torch",
-        "source": "timm",
-        "architecture": "resnet50",
-    }
-    return base | changes
+def row(**changes: str) -> Entry:
+    base = Entry(
+        key="k", family="resnet", framework="torch", source="timm", architecture="resnet50",
+        mode="inference", batch=1, split="train", ops=1, tensors=1, structure="s1", sha256="",
+        offset=0, bytes=0,
+    )  # fmt: skip
+    return replace(base, **changes)  # type: ignore[arg-type]
 
 
 def test_a_family_is_on_one_side_and_the_held_out_framework_never_in_training() -> None:
@@ -67,18 +77,21 @@ def test_items_take_turns_by_mode_then_family() -> None:
 
 def test_the_set_that_ships_does_not_leak() -> None:
     entries = load_index(SHIPPED)
-    rows = [
-        row(
-            split=entry.split,
-            structure=entry.structure,
-            family=entry.family,
-            framework=entry.framework,
-            source=entry.source,
-            architecture=entry.architecture,
-        )
-        for entry in entries
-    ]
-    assert leaks(rows) == []
+    assert leaks(entries) == []
     assert {entry.split for entry in entries} == set(SIDES)
     assert all(entry.split == side_of(entry.family, entry.framework) for entry in entries)
     assert len({entry.structure for entry in entries}) == len(entries)
+    known = {entry.family for entry in entries if entry.split in (TRAIN, VALID)}
+    assert {entry.family for entry in entries if entry.split == TRANSFER} <= known
+
+
+def test_no_held_out_graph_that_ships_is_nearly_one_of_training() -> None:
+    # The frameworks whose graphs are few enough to compare here.
+    sides: dict[bool, list[Surroundings]] = {True: [], False: []}
+    for entry in load_index(SHIPPED):
+        if entry.framework in ("onnx", "tflite", "tensorflow", "graph") and entry.ops < 1000:
+            graph = load_graph(entry, SHIPPED)
+            found = surroundings_of(graph, entry.key, (entry.framework, entry.mode))
+            sides[entry.split == TRAIN].append(found)
+    assert min(map(len, sides.values())) > 50
+    assert near_copies(sides[False], sides[True], MOST_SIMILAR) == {}

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from regal.data.build import LEAST_HEADROOM
 from regal.data.headroom import headroom
 from regal.data.synthetic import FAMILIES, FEWEST_OPS, MOST_OPS, synthetic_graph
 from regal.graph.builder import GraphBuilder
@@ -58,6 +59,10 @@ def test_wired_stages_meet_in_single_nodes() -> None:
         node for node in range(1, len(graph.ops) - 1) if not any(a < node < b for a, b in edges)
     ]
     assert len(passed) >= 2
+
+
+def test_a_long_search_is_far_better_on_a_graph_that_ships() -> None:
+    assert headroom(synthetic_graph("layered", 2, "g")) >= LEAST_HEADROOM
 
 
 def test_a_chain_leaves_no_headroom() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
 
@@ -12,6 +13,7 @@ from regal.evaluation.compare import (
     cluster_interval,
     comparisons,
     contradictions,
+    expanded_tail,
 )
 from regal.evaluation.curves import curves_of, grid_of
 from regal.evaluation.suite import BudgetRule, Reference
@@ -61,6 +63,14 @@ def test_a_method_without_any_pair_is_still_listed() -> None:
     assert (one.pairs, one.asked, one.cases) == (0, 1, ())
 
 
+def test_runs_that_have_no_row_yet_are_missing_not_left_out() -> None:
+    three = suite("a", "b", "c")
+    found = rows({"a": [100, 100, 100], "b": [90, 80]})
+    one, other = comparisons(three, found, REFERENCE)
+    assert (one.method, one.pairs, one.asked) == ("b", 2, 3)
+    assert (other.method, other.pairs, other.asked) == ("c", 0, 3)
+
+
 def test_seeds_are_paired_and_averaged_before_graphs_are() -> None:
     found = [
         *(row(method="a", seed=s, value=v) for s, v in enumerate((100.0, 200.0))),
@@ -92,9 +102,10 @@ def test_the_time_of_a_method_is_compared_with_that_method_alone() -> None:
     runs = suite("a", "b", "c", budgets=budgets)
     timed = {"budget": budgets[1].text, "asked_evaluations": None, "asked_seconds": 1.0}
     found = [*rows({"a": [100], "c": [50]}), *rows({"b": [40]}, **timed)]
-    assert [one.method for one in comparisons(runs, found, REFERENCE)] == ["c"]
-    a, b = comparisons(runs, found, Reference(method="c", evaluations=50))
-    assert (a.method, b.method, b.mean) == ("a", "b", 20)
+    shown = comparisons(runs, found, REFERENCE)
+    assert [one.method for one in shown if one.pairs] == ["c"]
+    shown = comparisons(runs, found, Reference(method="c", evaluations=50))
+    assert [(one.method, one.gains) for one in shown] == [("a", [-100]), ("b", []), ("b", [20])]
 
 
 def test_several_systems_have_a_line_each_and_one_together() -> None:
@@ -104,7 +115,7 @@ def test_several_systems_have_a_line_each_and_one_together() -> None:
 
 
 def test_an_interval_draws_families_not_graphs() -> None:
-    gains = [("a", 1.0), ("b", 2.0), ("c", 6.0)]
+    gains = [(name, gain) for name, gain in zip("abcdef", (1.0, 2.0, 6.0) * 2, strict=True)]
     interval = cluster_interval(gains)
     assert interval is not None
     assert interval[0] < 3.0 < interval[1]
@@ -134,8 +145,27 @@ def test_an_interval_of_independent_graphs_is_about_that_of_the_t_distribution()
     assert interval[1] == pytest.approx(mean + 0.39, abs=0.08)
 
 
-def test_two_families_give_no_interval() -> None:
-    assert cluster_interval([("a", 1.0), ("b", 2.0)]) is None
+def test_five_families_give_no_interval_and_six_give_one() -> None:
+    gains = [(name, float(i)) for i, name in enumerate("abcdef")]
+    assert cluster_interval(gains[:5] * 9) is None
+    assert cluster_interval(gains) is not None
+
+
+def test_few_families_are_cut_at_the_tail_that_student_s_distribution_asks_for() -> None:
+    # n = 11: Student's 97.5 % quantile is 2.2281 with 10 degrees of freedom, times sqrt(11 / 10).
+    assert expanded_tail(11) == pytest.approx(NormalDist().cdf(-2.2281 * 1.1**0.5), rel=1e-3)
+    assert expanded_tail(6) == pytest.approx(NormalDist().cdf(-2.5706 * 1.2**0.5), rel=1e-2)
+    assert expanded_tail(10**6) == pytest.approx(0.025, rel=1e-4)
+
+
+def test_an_interval_of_eleven_families_holds_the_truth_19_times_in_20() -> None:
+    rng = random.Random(2)
+    held = 0
+    for _ in range(400):
+        found = cluster_interval([(str(i), rng.gauss(0.0, 1.0)) for i in range(11)])
+        assert found is not None
+        held += found[0] <= 0.0 <= found[1]
+    assert 0.925 < held / 400 < 0.975  # plain percentiles: 0.905
 
 
 def test_a_bound_above_a_checked_value_is_a_contradiction() -> None:
@@ -152,10 +182,17 @@ def test_a_curve_has_the_best_value_by_then_and_starts_where_all_runs_have_one()
         row(method="a", graph="g1", value=100.0, curve=((20, 0.1, 400.0),)),
     ]
     assert grid_of(found) == [10, 30, 50]
-    curve = curves_of(SUITE, found, "time")["a"]
-    assert [n for n, _ in curve] == [30, 50]
-    assert curve[0][1] == pytest.approx(100.0)  # the geometric mean of 1 and 4 is 2
-    assert curve[1][1] == pytest.approx(0.0)
+    points = curves_of(SUITE, found, "time")["a"].points
+    assert [n for n, _ in points] == [30, 50]
+    assert points[0][1] == pytest.approx(100.0)  # the geometric mean of 1 and 4 is 2
+    assert points[1][1] == pytest.approx(0.0)
+
+
+def test_a_curve_says_of_how_many_runs_it_is_the_mean() -> None:
+    found = rows({"a": [100, 100, 100], "b": [90, 80, 70]})
+    broken = replace(found[0], failure="broke")
+    curves = curves_of(SUITE, [broken, *found[1:]], "time")
+    assert [(curves[m].runs, curves[m].asked) for m in "ab"] == [(2, 3), (3, 3)]
 
 
 def test_a_method_without_curves_has_points_at_its_budgets_alone() -> None:
@@ -165,5 +202,5 @@ def test_a_method_without_curves_has_points_at_its_budgets_alone() -> None:
         row(method="b", value=150.0, evaluations=20, asked_evaluations=20),
     ]
     curves = curves_of(SUITE, found, "time")
-    assert [n for n, _ in curves["a"]] == [10, 20, 30, 50]
-    assert [n for n, _ in curves["b"]] == [20, 50]
+    assert [n for n, _ in curves["a"].points] == [10, 20, 30, 50]
+    assert [n for n, _ in curves["b"].points] == [20, 50]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regal.cli import output
 from regal.data.assemble import assemble
 from regal.data.build import build as build_graphs
+from regal.data.card import GAPS
 from regal.data.entries import (
     SHIPPED,
     entry_named,
@@ -23,7 +24,7 @@ from regal.data.items import breadth_first
 from regal.data.plots import plots_of
 from regal.data.split import SIDES, leaks
 from regal.data.summary import summary_of, summary_text
-from regal.data.tracers import NEEDS, TRACERS, source_names, tracer_of
+from regal.data.tracers import packages_of, source_names, tracer_of
 from regal.errors import UsageError
 from regal.files import require_writable, write_atomically
 from regal.frontends import require_ending
@@ -47,7 +48,7 @@ def dataset(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    items = _items(arguments.sources, arguments.only)[: arguments.most]
+    items = _items(arguments.sources, arguments.only, arguments.batch)[: arguments.most]
     with output.progress(f"tracing {len(items)} items"):
         rows = build_graphs(
             items, arguments.folder, workers=arguments.workers, retry=arguments.retry
@@ -72,13 +73,13 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _items(sources: str | None, only: str | None) -> list[Item]:
-    """Return the items to build, breadth first.
+def _items(sources: str | None, only: str | None, batch: int | None) -> list[Item]:
+    """Return the items to build, breadth first; `batch` replaces their own batch size.
 
     Raises:
         UsageError: a source is unknown, or none that is asked for is installed.
     """
-    names = sources.split(",") if sources else _installed()
+    names = sources.split(",") if sources else [n for n in source_names() if not _missing(n)]
     if not names:
         raise UsageError("no source of graphs is installed - pip install 'regal[dataset]'")
     items = []
@@ -90,18 +91,14 @@ def _items(sources: str | None, only: str | None) -> list[Item]:
                 f"source '{name}' needs {', '.join(missing)} - pip install 'regal[dataset]'"
             )
         items += tracer_of(framework, source).items()
+    if batch is not None:
+        items = [replace(item, batch=batch) for item in items]
     return breadth_first(item for item in items if only is None or only in item.key)
-
-
-def _installed() -> list[str]:
-    return [name for name in source_names() if not _missing(name)]
 
 
 def _missing(name: str) -> list[str]:
     framework, _, source = name.partition("/")
-    if (framework, source) not in TRACERS:
-        raise UsageError(f"unknown source '{name}'; known: {', '.join(source_names())}")
-    return [package for package in NEEDS[framework, source] if find_spec(package) is None]
+    return [package for package in packages_of(framework, source) if find_spec(package) is None]
 
 
 def _info(arguments: argparse.Namespace) -> int:
@@ -111,7 +108,8 @@ def _info(arguments: argparse.Namespace) -> int:
         arguments.plots.mkdir(parents=True, exist_ok=True)
         for name, picture in plots_of(document).items():
             write_atomically(arguments.plots / name, picture.encode())
-    print(json.dumps(document) if arguments.json else summary_text(document))
+    text = f"{summary_text(document)}\n\nknown gaps\n{GAPS}"
+    print(json.dumps(document) if arguments.json else text)
     return 0
 
 
@@ -150,7 +148,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 def _split(arguments: argparse.Namespace) -> int:
     entries = load_index(arguments.set or SHIPPED)
-    found = leaks([_as_texts(entry) for entry in entries])
+    found = leaks(entries)
     document = split_to_dict(entries, found)
     print(json.dumps(document) if arguments.json else split_text(document))
     return 1 if found else 0
@@ -186,8 +184,3 @@ def split_text(document: dict[str, Any]) -> str:
         else "\n".join(f"leak          {text}" for text in document["leaks"])
     )
     return "\n".join(lines)
-
-
-def _as_texts(entry: Entry) -> dict[str, str]:
-    names = ("split", "structure", "family", "framework", "source", "architecture")
-    return {name: getattr(entry, name) for name in names}

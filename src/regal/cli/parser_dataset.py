@@ -47,6 +47,10 @@ def _build(actions: argparse._SubParsersAction[Parser]) -> None:
         "--only", metavar="TEXT", help="only items whose key contains this text"
     )  # fmt: skip
     command.add_argument(
+        "--batch", type=checked(parse_count), metavar="N",
+        help="trace at this batch size (default: 1 for inference, 4 or 8 for training)",
+    )  # fmt: skip
+    command.add_argument(
         "--most", type=checked(parse_count), metavar="N",
         help="stop after the first N items; families take turns",
     )  # fmt: skip

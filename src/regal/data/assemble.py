@@ -56,7 +56,7 @@ def assemble(traced: Path, folder: Path) -> tuple[Entry, ...]:
         data = packed[row["key"]]
         entries.append(_entry(row, len(archive), len(data)))
         archive += data
-    found = leaks([_as_texts(entry) for entry in entries])
+    found = leaks(entries)
     if found:
         raise ModelError(f"the split leaks in {len(found)} places; the first: {found[0]}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,11 +142,6 @@ def _entry(row: Mapping[str, Any], offset: int, size: int) -> Entry:
         offset=offset,
         bytes=size,
     )
-
-
-def _as_texts(entry: Entry) -> dict[str, str]:
-    names = ("split", "structure", "family", "framework", "source", "architecture")
-    return {name: getattr(entry, name) for name in names}
 
 
 def _versions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -21,6 +21,8 @@ GAPS = """\
 - Backbones of keras-hub are narrow, and have three to six layers.
 - Models written for the set (torch/zoo, jax/flax, tensorflow/keras.layers) come in several depths;
   each depth counts as an architecture.
+- Families are a judgment. Nearest across the split: efficientvim (train) takes from mamba (test),
+  vovnet and dpn (train) from densenet (test); none of these shares half of its ops with the other.
 - Mixtures of experts run in the form whose shapes do not depend on data.
 - Costs are those of the roofline on the kinds and shapes of the ops; nothing was measured.
 - Names and attributes of ops are left out; graphs of the set can be planned, not executed.
@@ -49,8 +51,9 @@ def card_text(
         f" {ops['median']:,}), {summary['bytes'] / 1e6:.1f} MB.",
         "",
         "A graph has the kinds of its ops, their inputs and outputs, order constraints, floating-"
-        "point operations, and of every tensor shape, dtype, bytes, role and storage. No weights"
-        " were needed and none are included. No two graphs have the same kinds and edges.",
+        "point operations, and of every tensor shape, dtype, bytes, role and storage. No"
+        " trained weights were needed and none are included. No two graphs have the same kinds"
+        " and edges.",
         "",
         "## Sources",
         "",
@@ -63,8 +66,8 @@ def card_text(
         "",
         "A family is on one side. `test` has families that training never sees; `valid` has"
         f" further ones to choose settings by; `transfer` is the held-out framework"
-        f" ({HELD_OUT_FRAMEWORK}) where training knows the family from other frameworks; graphs"
-        " of that framework in other families are in `test`. Tests prove that no structure and no"
+        f" ({HELD_OUT_FRAMEWORK}) in families that `train` or `valid` have from other frameworks;"
+        " families that only it has are in `test`. Tests prove that no structure and no"
         " architecture is on two sides, and no family on two of train, valid and test. Names of"
         " families can hide kin, so held-out graphs that share more than half of their ops, by the"
         " kinds up to three edges around them, with a training graph were left out as near copies.",
@@ -97,6 +100,9 @@ def card_text(
         *_table(("family", "graphs", "architectures", "frameworks", "side"), _family_rows(entries)),
         "",
         "## Left out",
+        "",
+        f"{about['traced']:,} items were traced. The sources have more architectures of most"
+        " families: `regal dataset build` goes on with them.",
         "",
         *_table(("why", "items"), sorted(summary["left_out"].items())),
         "",

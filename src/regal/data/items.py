@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
 INFERENCE = "inference"
 TRAINING = "training"  # forward, backward, and the optimizer's update where it is traced
@@ -26,13 +26,42 @@ class Item:
     architecture: str  # the name in its source
     mode: str = INFERENCE
     batch: int = 1
-    size: int = 0  # of the input, in pixels or tokens; 0: the architecture's own
 
     @property
     def key(self) -> str:
         """Return the name of the item, unique in the data set."""
-        size = f"-{self.size}" if self.size else ""
-        return f"{self.framework}/{self.source}/{self.architecture}/{self.mode}-b{self.batch}{size}"
+        return f"{self.framework}/{self.source}/{self.architecture}/{self.mode}-b{self.batch}"
+
+
+def items_of(
+    framework: str,
+    source: str,
+    families: Mapping[str, str],
+    *,
+    modes: Sequence[str] = (INFERENCE, TRAINING),
+    training_batch: int,
+) -> list[Item]:
+    """Return the items of a source: every architecture in every mode.
+
+    Args:
+        framework: of all of them.
+        source: the package that defines them.
+        families: architecture -> family.
+        modes: some of `MODES`.
+        training_batch: batch of all modes but inference, which is of one.
+    """
+    return [
+        Item(
+            framework=framework,
+            source=source,
+            family=family,
+            architecture=name,
+            mode=mode,
+            batch=1 if mode == INFERENCE else training_batch,
+        )
+        for name, family in families.items()
+        for mode in modes
+    ]
 
 
 def breadth_first(items: Iterable[Item]) -> list[Item]:

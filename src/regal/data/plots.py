@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ROW, BAR, LABEL, MARGIN = 20, 420, 190, 12  # pixels
 COLORS: Final = {"train": "#4c78a8", "valid": "#f58518", "test": "#54a24b", "transfer": "#b279a2"}
@@ -44,6 +44,11 @@ def bar_chart(title: str, counts: Mapping[str, int]) -> str:
             f' fill="{color}"/>',
             f'<text x="{MARGIN + LABEL + length + 6}" y="{y + 14}">{n:,}</text>',
         ]
+    return picture(title, width, height, rows)
+
+
+def picture(title: str, width: int, height: int, rows: Iterable[str]) -> str:
+    """Return an SVG file of so many pixels with these elements; readers hear the title."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
         f' height="{height}" font-family="sans-serif" font-size="12" role="img"'

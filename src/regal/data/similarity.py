@@ -23,7 +23,7 @@ class Surroundings:
     """What is compared of one graph, and which graphs it is comparable with."""
 
     key: str
-    kind: tuple[str, str]  # framework and mode: graphs of other kinds share nothing
+    kind: tuple[str, str]  # framework and mode: graphs of other kinds are not compared
     counts: Mapping[bytes, int]  # surroundings -> ops that have them
     ops: int
 
@@ -54,18 +54,13 @@ def surroundings_of(graph: Graph, key: str, kind: tuple[str, str]) -> Surroundin
     return Surroundings(key, kind, Counter(known), len(known))
 
 
-def similarity(a: Surroundings, b: Surroundings) -> float:
-    """Return the ops that two graphs share, as a share of the ops of both: 1 for equal graphs."""
-    if a.kind != b.kind:
-        return 0.0
-    shared = sum(min(n, b.counts.get(what, 0)) for what, n in a.counts.items())
-    return shared / (a.ops + b.ops - shared) if a.ops + b.ops else 1.0
-
-
 def near_copies(
     held_out: Iterable[Surroundings], training: Iterable[Surroundings], most: float
 ) -> dict[str, tuple[str, float]]:
     """Return key -> (training graph, similarity) of the held-out graphs too similar to one.
+
+    The similarity of two graphs is the number of ops that they share, as a share of the different
+    ops of both: 1 for equal graphs, 0 if none has the same surroundings in the other.
 
     Args:
         held_out: graphs that must be new.

@@ -2,8 +2,8 @@
 
 - "test": families that training never sees, whatever the framework.
 - "valid": further such families, to choose settings by.
-- "transfer": the held-out framework, for architectures whose family training does know: what is
-  new is how the framework writes graphs. Families that are known there only are in "test".
+- "transfer": the held-out framework, for architectures of families that are in "train" or "valid":
+  what is new is how the framework writes graphs. Families that only it has are in "test".
 - "train": the rest.
 """
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from regal.data.entries import Entry
 
 VERSION: Final = 1
 TRAIN, VALID, TEST, TRANSFER = "train", "valid", "test", "transfer"
@@ -46,27 +48,24 @@ def side_of(family: str, framework: str) -> str:
     return VALID if family in VALID_FAMILIES else TRAIN
 
 
-def leaks(rows: Iterable[Mapping[str, str]]) -> list[str]:
+def leaks(entries: Iterable[Entry]) -> list[str]:
     """Return what is on two sides though it must not be: one sentence each, none if all is well.
 
     No structure and no architecture may be on two sides; no family on two of train, valid and
     test; no framework both in training and held out.
-
-    Args:
-        rows: "split", "structure", "family", "framework", "source" and "architecture" each.
     """
     sides: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        side = row["split"]
-        sides.setdefault(("structure", row["structure"]), set()).add(side)
-        name = f"{row['framework']}/{row['source']}/{row['architecture']}"
+    for entry in entries:
+        side, framework = entry.split, entry.framework
+        sides.setdefault(("structure", entry.structure), set()).add(side)
+        name = f"{framework}/{entry.source}/{entry.architecture}"
         sides.setdefault(("architecture", name), set()).add(side)
         if side != TRANSFER:
-            sides.setdefault(("family", row["family"]), set()).add(side)
-        elif row["framework"] != HELD_OUT_FRAMEWORK:
-            sides.setdefault(("framework in transfer", row["framework"]), {TRAIN}).add(side)
-        if row["framework"] == HELD_OUT_FRAMEWORK and side in (TRAIN, VALID):
-            sides.setdefault(("held-out framework", row["framework"]), {TEST}).add(side)
+            sides.setdefault(("family", entry.family), set()).add(side)
+        elif framework != HELD_OUT_FRAMEWORK:
+            sides.setdefault(("framework in transfer", framework), {TRAIN}).add(side)
+        if framework == HELD_OUT_FRAMEWORK and side in (TRAIN, VALID):
+            sides.setdefault(("held-out framework", framework), {TEST}).add(side)
     return [
         f"{what} '{name}' is on {len(found)} sides: {', '.join(sorted(found))}"
         for (what, name), found in sorted(sides.items())

@@ -69,7 +69,7 @@ def architecture_of(entry: Entry) -> tuple[str, str]:
 
 
 def summary_text(document: Mapping[str, Any]) -> str:
-    """Return the lines of `regal dataset info`: counts, and histograms made of characters."""
+    """Return counts, histograms made of characters, and the versions of the sources, as lines."""
     ops = document["ops"]
     left_out = ", ".join(f"{why} {n}" for why, n in sorted(document["left_out"].items()))
     synthetic = document["graphs"] - document["real_graphs"]
@@ -92,6 +92,7 @@ def summary_text(document: Mapping[str, Any]) -> str:
         ("family", "by_family"),
     ):
         lines += ["", title, *_bars(document[key])]
+    lines += ["", "traced with", *(f"  {name}: {v}" for name, v in document["sources"].items())]
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from regal.devices.file import system_to_dict
 from regal.devices.presets import system_named
-from regal.evaluation.suite import OWN_SYSTEM, budgets_of
+from regal.evaluation.suite import BALANCED, OWN_SYSTEM, budgets_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,7 @@ def _id(
     budget: BudgetRule,
 ) -> str:
     """Return a hash of everything that decides what the run is; the program is not part of it."""
-    weights = [suite.weights.time, suite.weights.memory] if objective == "balanced" else []
+    weights = [suite.weights.time, suite.weights.memory] if objective == BALANCED else []
     what = [
         problem.source.key, problem.source.hash, problem.system, _system_hash(problem.system),
         objective, weights, method.label, method.name, method.options, seed, suite.threads,

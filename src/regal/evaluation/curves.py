@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from regal.evaluation.compare import extremes
@@ -14,10 +15,17 @@ if TYPE_CHECKING:
     from regal.evaluation.rows import Row
     from regal.evaluation.suite import Suite
 
-    Curve = list[tuple[int, float]]  # (evaluations, percent above the best)
-
 STEPS: Final = (1, 3)  # of each power of ten
 LEAST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """How far above the best known values a method is, over all its runs."""
+
+    points: tuple[tuple[int, float], ...]  # (evaluations, mean percent above the best)
+    runs: int  # graphs, systems and seeds that the means are over
+    asked: int  # that any method has a row for
 
 
 def grid_of(rows: Iterable[Row]) -> list[int]:
@@ -34,24 +42,26 @@ def curves_of(suite: Suite, rows: Sequence[Row], objective: str) -> dict[str, Cu
     A run is what one graph, system and seed have in common. Its value after n evaluations is the
     best one that its rows or their curves tell for n or fewer; a smaller budget is the beginning
     of a larger one. A point is there where every run of the method has a value by then; between
-    its budgets only if it keeps curves.
+    its budgets only if it keeps curves. Runs that failed at every budget are not in the mean, nor
+    are problems whose best value is 0: nothing is a percentage of it (task graphs without bytes).
     """
     known = extremes(rows)
     grid = grid_of(rows)
+    asked = {(row.problem, row.seed) for row in rows if row.objective == objective}
     found: dict[str, Curve] = {}
     for method in suite.methods:
         runs: dict[object, list[tuple[int, float]]] = defaultdict(list)
-        points: set[int] = set()
+        steps: set[int] = set()
         for row in rows:
             is_meant = row.method == method.label and row.objective == objective
             if is_meant and not row.failure and row.asked_evaluations is not None:
                 best = known[row.problem].best
-                if best > 0:  # nothing is a percentage of 0: task graphs without bytes
+                if best > 0:
                     runs[row.problem, row.seed] += _points(row, best)
-                    points |= set(grid) if row.curve else {row.asked_evaluations}
-        curve = _mean_curve(runs, sorted(points))
-        if curve:
-            found[method.label] = curve
+                    steps |= set(grid) if row.curve else {row.asked_evaluations}
+        points = _mean_curve(runs, sorted(steps))
+        if points:
+            found[method.label] = Curve(points=points, runs=len(runs), asked=len(asked))
     return found
 
 
@@ -63,7 +73,7 @@ def _points(row: Row, best: float) -> list[tuple[int, float]]:
 
 def _mean_curve(
     runs: Mapping[object, Sequence[tuple[int, float]]], grid: Sequence[int]
-) -> list[tuple[int, float]]:
+) -> tuple[tuple[int, float], ...]:
     curve = []
     for n in grid:
         ratios = []
@@ -74,4 +84,4 @@ def _mean_curve(
         if ratios and len(ratios) == len(runs):
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             curve.append((n, 100 * (mean - 1)))
-    return curve
+    return tuple(curve)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.errors import UsageError
+from regal.evaluation.graphs import PLANTED_SPLIT
 from regal.evaluation.rows import newest, read_rows
-from regal.evaluation.suite import budgets_of, suite_named
+from regal.evaluation.suite import BALANCED, budgets_of, suite_named
 from regal.evaluation.tables import report
 from regal.files import read_file, write_atomically
 
@@ -52,23 +53,15 @@ def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
 def suite_and_rows(name: str, results: Path) -> tuple[Suite, list[Row]]:
     """Return a suite and its rows, without those that it has no more use for.
 
-    Those are rows that a later one replaced, and runs that the suite asked for before it changed.
+    Those are rows that a later one replaced, and runs that the suite asked for before its methods,
+    budgets, objectives, seeds or systems changed. Graphs are not looked up: they may be elsewhere.
 
     Raises:
         UsageError: there is no such suite, or no row file of it.
     """
     suite = suite_named(name)
-    methods = {method.label for method in suite.methods}
-    rows = [
-        row
-        for row in newest(read_rows(rows_path(results, suite)))
-        if row.suite == suite.name
-        and row.seed in suite.seeds
-        and row.objective in suite.objectives
-        and row.method in methods
-        and row.budget in {rule.text for rule in budgets_of(suite, row.method)}
-    ]
-    return suite, rows
+    rows = newest(read_rows(rows_path(results, suite)))
+    return suite, [row for row in rows if _is_asked(row, suite)]
 
 
 def rows_path(results: Path, suite: Suite) -> Path:
@@ -89,6 +82,21 @@ def with_part(text: str, name: str, part: str, page: str) -> str:
         missing = marker if not found else END
         raise UsageError(f"page '{page}': '{missing}' is missing; add it where the tables belong")
     return f"{before}{marker}\n\n{part.strip()}\n\n{END}{after}"
+
+
+def _is_asked(row: Row, suite: Suite) -> bool:
+    """Return whether a suite still asks for a run, but for its graph."""
+    weights = {"time": suite.weights.time, "memory": suite.weights.memory}
+    methods = {method.label: (method.name, method.options) for method in suite.methods}
+    return (
+        (row.suite, row.threads) == (suite.name, suite.threads)
+        and row.seed in suite.seeds
+        and row.objective in suite.objectives
+        and (row.objective != BALANCED or row.weights == weights)
+        and (row.system in suite.systems or row.split == PLANTED_SPLIT)
+        and methods.get(row.method) == (row.name, row.options)
+        and row.budget in {rule.text for rule in budgets_of(suite, row.method)}
+    )
 
 
 def _marked(text: str) -> list[str]:

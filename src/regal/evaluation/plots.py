@@ -6,6 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from regal.data.plots import picture
 from regal.evaluation.compare import ALL_SYSTEMS, comparisons
 from regal.evaluation.curves import curves_of
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.evaluation.compare import Comparison
-    from regal.evaluation.curves import Curve
     from regal.evaluation.rows import Row
     from regal.evaluation.suite import Suite
 
@@ -34,9 +34,10 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     main = comparisons(suite, rows, suite.references[0])
     for objective in suite.objectives:
         curves = curves_of(suite, rows, objective)
-        if any(len(curve) > 1 for curve in curves.values()):
+        lines = {name: curve.points for name, curve in curves.items()}
+        if any(len(points) > 1 for points in lines.values()):
             title = f"{suite.name}: {objective}, percent above the best known"
-            found[f"{suite.name}_anytime_{objective}.svg"] = line_chart(title, curves)
+            found[f"{suite.name}_anytime_{objective}.svg"] = line_chart(title, lines)
         gains = [one for one in main if one.objective == objective and one.cases]
         whole = [one for one in gains if one.system == ALL_SYSTEMS] or gains
         if whole:
@@ -45,9 +46,9 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def line_chart(title: str, curves: Mapping[str, Curve]) -> str:
+def line_chart(title: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
     """Return a picture of percent over evaluations, both axes logarithmic."""
-    points = [point for curve in curves.values() for point in curve]
+    points = [point for line in lines.values() for point in line]
     low_x, high_x = _decades([n for n, _ in points])
     low_y, high_y = _decades([max(percent, LEAST_PERCENT) for _, percent in points])
 
@@ -73,15 +74,15 @@ def line_chart(title: str, curves: Mapping[str, Curve]) -> str:
         ]
     middle = (LEFT + WIDTH - RIGHT) / 2
     rows.append(_text(middle, HEIGHT - 8, "evaluations", anchor="middle"))
-    for i, (name, curve) in enumerate(curves.items()):
+    for i, (name, line) in enumerate(lines.items()):
         color = COLORS[i % len(COLORS)]
-        path = " ".join(f"{x_of(n)},{y_of(percent)}" for n, percent in curve)
+        path = " ".join(f"{x_of(n)},{y_of(percent)}" for n, percent in line)
         rows += [
             f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>',
-            *(f'<circle cx="{x_of(n)}" cy="{y_of(p)}" r="2.5" fill="{color}"/>' for n, p in curve),
+            *(f'<circle cx="{x_of(n)}" cy="{y_of(p)}" r="2.5" fill="{color}"/>' for n, p in line),
             _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
         ]
-    return _svg(title, WIDTH, HEIGHT, rows)
+    return picture(title, WIDTH, HEIGHT, rows)
 
 
 def gain_chart(title: str, found: Sequence[Comparison]) -> str:
@@ -109,7 +110,7 @@ def gain_chart(title: str, found: Sequence[Comparison]) -> str:
             f'<circle cx="{x_of(one.mean)}" cy="{y}" r="4.5" fill="{color}"/>',
             _text(MARGIN + LABEL + BAR + 12, y + 4, f"{one.mean:+.2f}"),
         ]
-    return _svg(title, 2 * MARGIN + LABEL + BAR + 80, height, rows)
+    return picture(title, 2 * MARGIN + LABEL + BAR + 80, height, rows)
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -129,11 +130,3 @@ def _text(
 
 def _line(x: float, y: float, x2: float, y2: float, color: str = GRAY, width: float = 0.5) -> str:
     return f'<line x1="{x}" y1="{y}" x2="{x2}" y2="{y2}" stroke="{color}" stroke-width="{width}"/>'
-
-
-def _svg(title: str, width: int, height: int, rows: Sequence[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
-        f' height="{height}" font-family="sans-serif" font-size="12" role="img"'
-        f' aria-label="{escape(title)}">\n' + "\n".join(rows) + "\n</svg>\n"
-    )

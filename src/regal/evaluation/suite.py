@@ -27,6 +27,7 @@ SUFFIX = ".toml"
 NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 REPORT, TUNING = "report", "tuning"
 PURPOSES: Final = (REPORT, TUNING)
+BALANCED = "balanced"  # the objective that weights decide
 OWN_SYSTEM = "own"  # the devices that a task graph describes itself
 MOST = 1_000_000  # of any count in a suite
 LIMIT_SECONDS = 600

@@ -13,6 +13,7 @@ from regal.evaluation.compare import (
     contradictions,
 )
 from regal.evaluation.curves import curves_of, grid_of
+from regal.evaluation.graphs import PLANTED_SPLIT
 from regal.evaluation.judge import is_tie
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _gaps(suite: Suite, rows: Sequence[Row]) -> str:
     """Return how far above known optima the methods end."""
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        if row.optimum is not None or row.failure:
+        if row.optimum is not None or (row.failure and row.split == PLANTED_SPLIT):
             groups[row.objective, row.budget, row.method].append(row)
     lines = ["Gap to the known optimum, in percent of it.", "", GAPS_HEAD, GAPS_RULE]
     for objective in suite.objectives:
@@ -191,14 +192,14 @@ def _anytime(suite: Suite, rows: Sequence[Row]) -> str:
         "Mean percent above the best value that any run found, after so many evaluations"
         " (geometric). Points are there where all runs have a value by then.",
         "",
-        _line(["objective", "method", *(f"{n:,}" for n in grid)]),
-        "|---|---|" + "--:|" * len(grid),
+        _line(["objective", "method", "runs", *(f"{n:,}" for n in grid)]),
+        "|---|---|" + "--:|" * (1 + len(grid)),
     ]
     for objective in suite.objectives:
         for method, curve in curves_of(suite, rows, objective).items():
-            at = dict(curve)
+            at = dict(curve.points)
             cells = [f"{at[n]:.2f}" if n in at else "-" for n in grid]
-            lines.append(_line([objective, method, *cells]))
+            lines.append(_line([objective, method, f"{curve.runs} of {curve.asked}", *cells]))
     return "\n".join(lines)
 
 
@@ -226,11 +227,9 @@ def _failures(rows: Iterable[Row]) -> str:
 
 def _contradictions(rows: Sequence[Row]) -> str:
     found = contradictions(rows)
-    return (
-        "\n".join(["Bounds that a run contradicts:", "", *(f"- {line}" for line in found)])
-        if (found)
-        else ""
-    )
+    if not found:
+        return ""
+    return "\n".join(["Bounds that a run contradicts:", "", *(f"- {line}" for line in found)])
 
 
 def _kind(failure: str) -> str:

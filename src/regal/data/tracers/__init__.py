@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from regal.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Protocol
 
     from regal.data.items import Item
@@ -26,52 +27,50 @@ if TYPE_CHECKING:
             """Return name and version of the packages that define the architectures."""
 
 
-# Framework and source -> module.
-TRACERS = {
-    ("torch", "timm"): "regal.data.tracers.timm",
-    ("torch", "torchvision"): "regal.data.tracers.torchvision",
-    ("torch", "transformers"): "regal.data.tracers.transformers",
-    ("torch", "diffusers"): "regal.data.tracers.diffusers",
-    ("torch", "zoo"): "regal.data.tracers.torch_zoo",
-    ("jax", "flax"): "regal.data.tracers.jax_zoo",
-    ("tensorflow", "keras.applications"): "regal.data.tracers.keras",
-    ("tensorflow", "keras.layers"): "regal.data.tracers.keras_zoo",
-    ("tensorflow", "keras-hub"): "regal.data.tracers.keras_hub",
-    ("onnx", "onnx.light"): "regal.data.tracers.onnx_light",
-    ("onnx", "torch.onnx"): "regal.data.tracers.onnx_export",
-    ("tflite", "keras.applications"): "regal.data.tracers.tflite",
-    ("graph", "synthetic"): "regal.data.tracers.synthetic",
-}
-# Framework and source -> packages that it needs.
-NEEDS = {
-    ("torch", "timm"): ("torch", "torchvision", "timm"),
-    ("torch", "torchvision"): ("torch", "torchvision"),
-    ("torch", "transformers"): ("torch", "torchvision", "transformers"),
-    ("torch", "diffusers"): ("torch", "torchvision", "diffusers"),
-    ("torch", "zoo"): ("torch",),
-    ("jax", "flax"): ("jax", "flax"),
-    ("tensorflow", "keras.applications"): ("tensorflow", "keras"),
-    ("tensorflow", "keras.layers"): ("tensorflow", "keras"),
-    ("tensorflow", "keras-hub"): ("tensorflow", "keras", "keras_hub"),
-    ("onnx", "onnx.light"): ("onnx",),
-    ("onnx", "torch.onnx"): ("torch", "torchvision", "timm", "onnxscript"),
-    ("tflite", "keras.applications"): ("tensorflow", "keras"),
-    ("graph", "synthetic"): (),
+# Framework and source -> its module here, and the packages that this needs.
+SOURCES: Final[Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]] = {
+    ("torch", "timm"): ("timm", ("torch", "torchvision", "timm")),
+    ("torch", "torchvision"): ("torchvision", ("torch", "torchvision")),
+    ("torch", "transformers"): ("transformers", ("torch", "torchvision", "transformers")),
+    ("torch", "diffusers"): ("diffusers", ("torch", "torchvision", "diffusers")),
+    ("torch", "zoo"): ("torch_zoo", ("torch",)),
+    ("jax", "flax"): ("jax_zoo", ("jax", "flax")),
+    ("tensorflow", "keras.applications"): ("keras", ("tensorflow", "keras")),
+    ("tensorflow", "keras.layers"): ("keras_zoo", ("tensorflow", "keras")),
+    ("tensorflow", "keras-hub"): ("keras_hub", ("tensorflow", "keras", "keras_hub")),
+    ("onnx", "onnx.light"): ("onnx_light", ("onnx",)),
+    ("onnx", "torch.onnx"): ("onnx_export", ("torch", "torchvision", "timm", "onnxscript")),
+    ("tflite", "keras.applications"): ("tflite", ("tensorflow", "keras")),
+    ("graph", "synthetic"): ("synthetic", ()),
 }
 
 
 def source_names() -> list[str]:
     """Return the names of all sources: "torch/timm" and so on."""
-    return ["/".join(source) for source in TRACERS]
+    return ["/".join(source) for source in SOURCES]
 
 
 def tracer_of(framework: str, source: str) -> Tracer:
-    """Return the tracer of a source.
+    """Return the tracer of a source; its packages are imported.
 
     Raises:
         UsageError: there is none.
     """
-    if (framework, source) not in TRACERS:
+    module, _ = _known(framework, source)
+    return cast("Tracer", import_module(f"{__name__}.{module}"))
+
+
+def packages_of(framework: str, source: str) -> tuple[str, ...]:
+    """Return the packages that the tracer of a source imports.
+
+    Raises:
+        UsageError: there is no such source.
+    """
+    return _known(framework, source)[1]
+
+
+def _known(framework: str, source: str) -> tuple[str, tuple[str, ...]]:
+    if (framework, source) not in SOURCES:
         known = ", ".join(source_names())
         raise UsageError(f"unknown source '{framework}/{source}'; known: {known}")
-    return cast("Tracer", import_module(TRACERS[framework, source]))
+    return SOURCES[framework, source]

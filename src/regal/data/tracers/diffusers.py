@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.items import Item, items_of
 from regal.data.tracers.torch_common import Positional, import_torchvision, traced
 
 import_torchvision()
@@ -81,19 +81,8 @@ BY_LABEL = frozenset({"timestep", "class_labels"})
 
 def items() -> list[Item]:
     """Return inference and training items of every architecture."""
-    return [
-        Item(
-            framework="torch",
-            source="diffusers",
-            family=family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, (_, family, _, inputs) in ARCHITECTURES.items()
-        if inputs
-        for mode in (INFERENCE, TRAINING)
-    ]
+    families = {name: family for name, (_, family, _, shapes) in ARCHITECTURES.items() if shapes}
+    return items_of("torch", "diffusers", families, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

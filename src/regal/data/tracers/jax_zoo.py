@@ -8,7 +8,7 @@ import flax
 import jax
 import jax.numpy as jnp
 
-from regal.data.items import INFERENCE, JOINT, MODES, TRAINING, Item
+from regal.data.items import INFERENCE, JOINT, MODES, TRAINING, Item, items_of
 from regal.data.tracers.jax_models import sequences, structured, vision
 from regal.frontends.jax.jaxpr import graph_of
 from regal.graph.types import Role
@@ -25,18 +25,8 @@ RATE = 0.001
 
 def items() -> list[Item]:
     """Return items of every recipe in every mode."""
-    return [
-        Item(
-            framework="jax",
-            source="flax",
-            family=recipe.family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, recipe in RECIPES.items()
-        for mode in MODES
-    ]
+    families = {name: recipe.family for name, recipe in RECIPES.items()}
+    return items_of("jax", "flax", families, modes=MODES, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.items import INFERENCE, Item, items_of
 from regal.data.tracers.tensorflow_common import graph_of_function, sgd_step
 
 if TYPE_CHECKING:
@@ -34,18 +34,7 @@ FAMILIES = {
 
 def items() -> list[Item]:
     """Return inference and training items of every constructor."""
-    return [
-        Item(
-            framework="tensorflow",
-            source="keras.applications",
-            family=family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, family in FAMILIES.items()
-        for mode in (INFERENCE, TRAINING)
-    ]
+    return items_of("tensorflow", "keras.applications", FAMILIES, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

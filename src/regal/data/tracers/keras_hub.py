@@ -8,7 +8,7 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.items import INFERENCE, Item, items_of
 from regal.data.tracers.keras_hub_models import RECIPES, SAMPLES, SIDE, TOKENS
 from regal.data.tracers.tensorflow_common import adam_step, graph_of_function
 
@@ -20,18 +20,8 @@ TRAINING_BATCH = 4
 
 def items() -> list[Item]:
     """Return inference and training items of every recipe."""
-    return [
-        Item(
-            framework="tensorflow",
-            source="keras-hub",
-            family=family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, (family, _) in RECIPES.items()
-        for mode in (INFERENCE, TRAINING)
-    ]
+    families = {name: family for name, (family, _) in RECIPES.items()}
+    return items_of("tensorflow", "keras-hub", families, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.items import INFERENCE, Item, items_of
 from regal.data.tracers.keras_models import RECIPES
 from regal.data.tracers.tensorflow_common import graph_of_function, sgd_step
 
@@ -19,18 +19,8 @@ TRAINING_BATCH = 8
 
 def items() -> list[Item]:
     """Return inference and training items of every recipe."""
-    return [
-        Item(
-            framework="tensorflow",
-            source="keras.layers",
-            family=family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, (family, _) in RECIPES.items()
-        for mode in (INFERENCE, TRAINING)
-    ]
+    families = {name: family for name, (family, _) in RECIPES.items()}
+    return items_of("tensorflow", "keras.layers", families, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

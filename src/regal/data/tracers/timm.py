@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from regal.data.items import INFERENCE, JOINT, TRAINING, Item
+from regal.data.items import INFERENCE, JOINT, TRAINING, Item, items_of
 from regal.data.tracers.torch_common import ClassifierLoss, import_torchvision, traced
 
 import_torchvision()
@@ -29,17 +29,13 @@ def items() -> list[Item]:
         names = _different([n for n in timm.list_models(module=module) if "test_" not in n])
         for position, name in enumerate(_spread(names, MOST_PER_MODULE)):
             modes = (INFERENCE, TRAINING, JOINT)[: 3 if position < MOST_JOINT_PER_MODULE else 2]
-            found += [
-                Item(
-                    framework="torch",
-                    source="timm",
-                    family=FAMILY_OF.get(module, module),
-                    architecture=name,
-                    mode=mode,
-                    batch=1 if mode == INFERENCE else TRAINING_BATCH,
-                )
-                for mode in modes
-            ]
+            found += items_of(
+                "torch",
+                "timm",
+                {name: FAMILY_OF.get(module, module)},
+                modes=modes,
+                training_batch=TRAINING_BATCH,
+            )
     return found
 
 
@@ -78,7 +74,8 @@ def _spread(names: list[str], most: int) -> list[str]:
 FAMILY_OF = {
     **dict.fromkeys(
         ("resnet", "resnetv2", "resnest", "res2net", "sknet", "senet", "byobnet", "byoanet",
-         "regnet", "tresnet", "nfnet", "cspnet", "cspnext", "selecsls", "rdnet"), "resnet"),
+         "regnet", "tresnet", "nfnet", "cspnet", "cspnext", "selecsls"), "resnet"),
+    **dict.fromkeys(("densenet", "rdnet"), "densenet"),
     **dict.fromkeys(
         ("vision_transformer", "vision_transformer_hybrid", "vision_transformer_relpos",
          "vision_transformer_sam", "deit", "beit", "eva", "cait", "convit", "naflexvit",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from regal.data.items import INFERENCE, JOINT, TRAINING, Item
+from regal.data.items import MODES, Item, items_of
 from regal.data.tracers.torch_common import traced
 from regal.data.tracers.torch_models import recommenders, recurrent, segmentation, structured
 
@@ -33,18 +33,8 @@ TRAINING_BATCH = 8
 
 def items() -> list[Item]:
     """Return items of every recipe in every mode."""
-    return [
-        Item(
-            framework="torch",
-            source="zoo",
-            family=family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, (family, _, _) in RECIPES.items()
-        for mode in (INFERENCE, TRAINING, JOINT)
-    ]
+    families = {name: family for name, (family, _, _) in RECIPES.items()}
+    return items_of("torch", "zoo", families, modes=MODES, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

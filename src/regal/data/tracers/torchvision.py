@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.items import Item, items_of
 from regal.data.tracers.torch_common import import_torchvision, traced
 
 import_torchvision()
@@ -53,18 +53,8 @@ ARCHITECTURES: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
 
 def items() -> list[Item]:
     """Return inference and training items of every architecture."""
-    return [
-        Item(
-            framework="torch",
-            source="torchvision",
-            family=family,
-            architecture=name,
-            mode=mode,
-            batch=1 if mode == INFERENCE else TRAINING_BATCH,
-        )
-        for name, (family, _) in ARCHITECTURES.items()
-        for mode in (INFERENCE, TRAINING)
-    ]
+    families = {name: family for name, (family, _) in ARCHITECTURES.items()}
+    return items_of("torch", "torchvision", families, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

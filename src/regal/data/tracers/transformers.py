@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from regal.data.items import INFERENCE, TRAINING, Item
+from regal.data.items import Item, items_of
 from regal.data.tracers.torch_common import Positional, import_torchvision, traced
 from regal.data.tracers.transformers_families import family_of
 from regal.data.tracers.transformers_inputs import inputs_of
@@ -38,21 +38,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def items() -> list[Item]:
     """Return inference and training items for every model type that AutoModel knows."""
-    found = []
-    for name in sorted(MODEL_MAPPING_NAMES):
-        family = family_of(name, _config_of(name))
-        found += [
-            Item(
-                framework="torch",
-                source="transformers",
-                family=family,
-                architecture=name,
-                mode=mode,
-                batch=1 if mode == INFERENCE else TRAINING_BATCH,
-            )
-            for mode in (INFERENCE, TRAINING)
-        ]
-    return found
+    families = {name: family_of(name, _config_of(name)) for name in sorted(MODEL_MAPPING_NAMES)}
+    return items_of("torch", "transformers", families, training_batch=TRAINING_BATCH)
 
 
 def trace(item: Item) -> Graph:

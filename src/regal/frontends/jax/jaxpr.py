@@ -26,7 +26,7 @@ ALIGNMENT = 64  # bytes: XLA's on CPUs
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
     "remat": "jaxpr", "remat2": "jaxpr", "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr", "custom_lin": "",
+    "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
 }  # fmt: skip
 # Ops whose result is the memory of their operand: XLA makes bitcasts of them.
 VIEWS = frozenset(
