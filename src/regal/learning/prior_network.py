@@ -24,7 +24,7 @@ PARTS = ("time", "memory")  # decoders: with and without running time in the obj
 ALWAYS = 1e3  # added to the logits of means that are always tried
 # Arms before any training: the evolution strategy, then the rules, then the other searches.
 FIRST_BIAS: Mapping[str, float] = {
-    "strategy": 2.5,
+    "strategy": 4.0,
     "dfs": 0.6,
     "file-order": 0.5,
     "greedy-memory": 0.4,
@@ -34,7 +34,7 @@ FIRST_BIAS: Mapping[str, float] = {
     "anneal": -0.6,
     "genetic": -1.2,
 }
-FIRST_TIRES = -2.2  # the strategy, per log(1 + evaluations) / 6 that it has spent
+FIRST_TIRES = -4.0  # the strategy, per log(1 + evaluations) / 6 that it has spent
 
 
 class Said(NamedTuple):
