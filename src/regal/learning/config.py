@@ -88,7 +88,7 @@ def _value(hint: Any, value: Any, name: str) -> Any:
         return _built(hint, value, f"{name}.")  # type: ignore[arg-type]
     if get_origin(hint) is tuple:
         (inner, *_) = get_args(hint)
-        items = value if isinstance(value, list) else [value]
+        items = value if isinstance(value, list | tuple) else [value]
         return tuple(_value(inner, item, name) for item in items)
     if hint is float and type(value) is int:
         return float(value)

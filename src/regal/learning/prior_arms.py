@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import Objective
 
-MOST_REWARD = 0.1  # of one run, either way: what does not fit would drown all else
+MOST_REWARD = 0.15  # of one run, either way: what does not fit would drown all else
 MOST_GAIN = 0.3
 
 
