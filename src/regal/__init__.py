@@ -118,6 +118,7 @@ def schedule(
     time_weight: float = 1.0,
     memory_weight: float = 1.0,
     method: str = "regal",
+    policy: str = "default",
     evaluations: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
@@ -142,6 +143,8 @@ def schedule(
         time_weight: of the running time in "balanced".
         memory_weight: of the largest peak in "balanced".
         method: a search method (`regal compare --devices` lists them).
+        policy: what guides methods that learn: "none", "untrained", "default", or a file of
+            `regal train`.
         evaluations: search budget in simulated schedules; None: by the size of the graph.
         seconds: search budget in seconds; None: no limit.
         seed: of every random choice; equal seeds give equal bytes.
@@ -172,6 +175,7 @@ def schedule(
         devices=devices,
         profiles=tuple(Path(path) for path in profiles),
         method=method,
+        policy=policy,
         evaluations=evaluations,
         seconds=seconds,
         seed=seed,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LOGITS = MEAN_BINS + SPREAD_BINS + BIAS_BINS  # of each gene, in this sequence
 PLACE = DEVICE_FEATURES.index("place")
+TIME_WEIGHT = CONTEXT.index("time_weight")
 
 
 class GraphTensors(NamedTuple):
@@ -160,13 +161,13 @@ class PaperHeads(nn.Module):
         super().__init__()
         hidden, features = options.hidden, len(node_feature_names())
         self.priority = _head(hidden, hidden)
-        self.priority_line = _line(features)
+        self.priority_line = _Line(features)
         self.transfer = _head(hidden, hidden)
-        self.transfer_line = _line(features)
+        self.transfer_line = _Line(features)
         self.pair_op = nn.Linear(hidden, hidden)
         self.pair_device = nn.Linear(hidden, hidden)
         self.affinity = _head(hidden, hidden)
-        self.affinity_line = _line(features)
+        self.affinity_line = _Line(features)
         self.prior: Tensor
         self.register_buffer("prior", torch.as_tensor(prior_logits()))
 
@@ -177,11 +178,32 @@ class PaperHeads(nn.Module):
         pairs = ops * torch.tanh(self.pair_device(embedded.devices)).unsqueeze(0)
         features = group_means(graph.nodes, graph).unsqueeze(1)
         opposed = features * graph.devices[:, PLACE].reshape(1, -1, 1)
+        share = graph.context[TIME_WEIGHT]
+        priority = self.priority_line(graph.nodes, share)
+        transfer = self.transfer_line(graph.nodes, share)
         return Proposed(
-            self.priority(embedded.nodes) + self.priority_line(graph.nodes) + self.prior,
-            self.affinity(pairs) + self.affinity_line(opposed) + self.prior,
-            self.transfer(embedded.nodes) + self.transfer_line(graph.nodes) + self.prior,
+            self.priority(embedded.nodes) + priority + self.prior,
+            self.affinity(pairs) + self.affinity_line(opposed, share) + self.prior,
+            self.transfer(embedded.nodes) + transfer + self.prior,
         )
+
+
+class _Line(nn.Module):
+    """One line from features to logits for running time, one for memory; all 0 at first.
+
+    With one for both, what was learned of running time, which gains far more, spoiled memory.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.time = nn.Linear(features, LOGITS, bias=False)
+        self.memory = nn.Linear(features, LOGITS, bias=False)
+        nn.init.zeros_(self.time.weight)
+        nn.init.zeros_(self.memory.weight)
+
+    def forward(self, rows: Tensor, share: Tensor) -> Tensor:
+        mixed: Tensor = share * self.time(rows) + (1.0 - share) * self.memory(rows)
+        return mixed
 
 
 class PaperNetwork(nn.Module):
@@ -220,9 +242,3 @@ def _head(n_in: int, hidden: int) -> nn.Sequential:
     nn.init.zeros_(head[-1].weight)
     nn.init.zeros_(head[-1].bias)
     return head
-
-
-def _line(n_in: int) -> nn.Linear:
-    line = nn.Linear(n_in, LOGITS, bias=False)
-    nn.init.zeros_(line.weight)
-    return line

@@ -30,12 +30,13 @@ def require_policy(policy: str) -> str:
     return policy
 
 
-def network_for(policy: str, kind: str) -> PolicyNetwork | None:
+def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | None:
     """Return the network of a policy; None for "none" and "untrained", which have none.
 
     Args:
         policy: see `require_policy`.
         kind: what the network must be for, "paper" for example.
+        objective: the one that ships may have a network of its own for it.
 
     Raises:
         UsageError: the file is missing, broken, or of another kind.
@@ -44,7 +45,7 @@ def network_for(policy: str, kind: str) -> PolicyNetwork | None:
     """
     if policy in (NONE, UNTRAINED):
         return None
-    path = SHIPPED / f"{kind}.onnx" if policy == DEFAULT else Path(policy)
+    path = _shipped(kind, objective) if policy == DEFAULT else Path(policy)
     network = _loaded(path)
     if network.kind != kind:
         raise UsageError(f"policy '{path}' is of kind '{network.kind}'; this method needs '{kind}'")
@@ -58,6 +59,11 @@ class UsesPolicy(Protocol):
     def with_policy(self, policy: str) -> Self:
         """Return the method with another policy; see `require_policy`."""
         ...
+
+
+def _shipped(kind: str, objective: str) -> Path:
+    own = SHIPPED / f"{kind}-{objective}.onnx"
+    return own if own.exists() else SHIPPED / f"{kind}.onnx"
 
 
 @lru_cache(maxsize=4)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regal.search.types import Budget
 
 KIND = "paper"
+MEMORY = "memory"  # an objective that the default policy has a network for
 NO_ROW = -1
 
 # The paper's search: raw keys, populations of 100 that start at random, no heuristic among them.
@@ -121,7 +122,7 @@ class PaperMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod`."""
-        network = network_for(self.policy, KIND)
+        network = network_for(self.policy, KIND, "" if objective.per_ns > 0 else MEMORY)
         started = time.perf_counter()
         compact = compact_devices(problem)
         proposal = None
