@@ -333,3 +333,39 @@ def test_restarts_go_on_after_a_population_that_does_not_improve() -> None:
         for count in itertools.chain(range(1, 20), [200])
     ]
     assert counts == [*range(1, 20), 200]
+
+
+@pytest.mark.parametrize("objective", [TIME, MEMORY], ids=lambda o: o.name)
+def test_several_starts_are_evaluated_first_and_the_best_becomes_the_mean(
+    objective: Objective,
+) -> None:
+    tiny = layered(5, 30)
+    compact = CompactDevices(tiny.native())
+    decoder = DeviceDecoder.EFT if objective is TIME else DeviceDecoder.INHERIT
+    count = weight_count(compact.n_devices)
+    rows = np.random.default_rng(0).normal(scale=3.0, size=(6, count))
+    scores = _native.device_weight_scores(
+        compact, decoder, objective.per_ns, objective.per_byte, rows
+    )
+    best = min(range(6), key=lambda i: (scores[i].overflow, scores[i].value, i))
+    prior = WeightPrior(mean=rows, deviation=np.ones(count), step=0.5)
+    found = run_device_es(
+        compact,
+        objective,
+        Budget(evaluations=6),
+        seed=1,
+        options=DeviceEsOptions(decoder=decoder),
+        prior=prior,
+    )
+    assert found.evaluations == 6
+    same = [i for i in range(6) if scores[i].value == scores[best].value]
+    assert any((found.weights == rows[i]).all() for i in same)
+    longer = run_device_es(
+        compact,
+        objective,
+        Budget(evaluations=7),
+        seed=1,
+        options=DeviceEsOptions(decoder=decoder),
+        prior=prior,
+    )
+    assert any((longer.prior.mean == rows[i]).all() for i in same)  # no generation is over
