@@ -1,0 +1,1 @@
+"""PyTorch programs: write a plan into fx graphs, run them, and judge both."""

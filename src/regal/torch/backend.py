@@ -1,0 +1,131 @@
+"""`torch.compile(model, backend="regal")`: AOTAutograd's graphs run in planned order."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition
+
+from regal.backends.torch.executor import Executor, callable_of
+from regal.backends.torch.judge import require_same_meaning
+from regal.backends.torch.rewrite import decisions_of, rewritten
+from regal.errors import RegalError
+from regal.frontends.torch.build import memory_of
+from regal.graph.types import Role
+from regal.torch.planning import planned
+from regal.torch.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from regal.torch.planning import Planned
+
+    Run = Callable[[list[Any]], Any]
+
+log = logging.getLogger("regal.torch")
+
+# What PyTorch and the planner raise where a graph holds what they do not know.
+UNPLANNED = (RegalError, RuntimeError, NotImplementedError, LookupError, TypeError, ValueError)
+
+
+def regal(
+    module: GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, object] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Return a callable that computes what `module` does, with less memory alive at its peak.
+
+    This is what `torch.compile(model, backend="regal", options=...)` calls per captured graph.
+
+    Args:
+        module: the graph that Dynamo captured.
+        inputs: what it is called with.
+        options: fields of `Settings`.
+        mode: of `torch.compile`; there is nothing to choose.
+
+    Raises:
+        UsageError: an option is unknown.
+    """
+    compilation = Compilation(settings_of(options))
+    return aot_autograd(
+        fw_compiler=compilation.forward,
+        bw_compiler=compilation.backward,
+        inference_compiler=compilation.inference,
+        partition_fn=compilation.partition,
+        keep_inference_input_mutations=True,
+    )(module, inputs)
+
+
+@dataclass(slots=True)
+class Compilation:
+    """What is known while the graphs of one captured module are compiled, one after another."""
+
+    settings: Settings
+    done: list[Planned] = field(default_factory=list)
+    # Memory of parameters and inputs: whoever calls holds it, before and after.
+    held: dict[int, object] = field(default_factory=dict)
+
+    def forward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
+        """Return the forward graph, ready to run."""
+        return self._compiled(module, "forward")
+
+    def inference(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
+        """Return a graph without gradients, ready to run."""
+        return self._compiled(module, "inference")
+
+    def backward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
+        """Return the backward graph, ready to run: what forward saved dies as it is used."""
+        return self._compiled(module, "backward")
+
+    def partition(
+        self, joint: GraphModule, inputs: Sequence[Any], **given: Any
+    ) -> tuple[GraphModule, GraphModule]:
+        """Return the forward and the backward graph of a joint one."""
+        for node in joint.graph.nodes:
+            if node.op == "placeholder" and "tangent" not in node.name:
+                self._hold(node.meta.get("val"))
+        return default_partition(joint, inputs, **given)
+
+    def _hold(self, value: object) -> None:
+        if isinstance(value, torch.Tensor) and (found := memory_of(value)) is not None:
+            self.held[found[0]] = found[1]
+
+    def _compiled(self, module: GraphModule, name: str) -> Run:
+        try:
+            found = planned(module, name, self._roles(module, name), self.settings)
+            decisions = decisions_of(module, found.graph, found.plan)
+            after = rewritten(module, found.graph, found.plan)
+            require_same_meaning(module, after, decisions.overwritten)
+        except UNPLANNED as error:
+            log.warning("the %s graph keeps its order: %s: %s", name, type(error).__name__, error)
+            return callable_of(Executor(module, None, {}))
+        self.done.append(found)
+        log.info(
+            "%s graph: %d ops, peak %d -> %d bytes%s",
+            name,
+            len(found.graph.ops),
+            found.before.peak_bytes,
+            found.plan.peak_bytes,
+            " (remembered)" if found.was_stored else "",
+        )
+        return callable_of(Executor(module, after, decisions.overwritten))
+
+    def _roles(self, module: GraphModule, name: str) -> dict[str, Role]:
+        """Return the role of what a graph is given: what its caller holds is never freed."""
+        roles = {}
+        for node in module.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            value = node.meta.get("val")
+            found = memory_of(value) if isinstance(value, torch.Tensor) else None
+            is_held = name != "backward" or (found is not None and found[0] in self.held)
+            roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
+        return roles
