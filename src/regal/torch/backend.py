@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
+    from regal.graph.types import Graph
+    from regal.plan.types import Plan
     from regal.torch.planning import Planned
 
     Run = Callable[[list[Any]], Any]
@@ -75,15 +77,15 @@ class Compilation:
 
     def forward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return the forward graph, ready to run."""
-        return self._compiled(module, "forward")
+        return self.compiled(module, "forward")
 
     def inference(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return a graph without gradients, ready to run."""
-        return self._compiled(module, "inference")
+        return self.compiled(module, "inference")
 
     def backward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return the backward graph, ready to run: what forward saved dies as it is used."""
-        return self._compiled(module, "backward")
+        return self.compiled(module, "backward")
 
     def partition(
         self, joint: GraphModule, inputs: Sequence[Any], **given: Any
@@ -94,16 +96,27 @@ class Compilation:
                 self._hold(node.meta.get("val"))
         return default_partition(joint, inputs, **given)
 
+    def roles(self, module: GraphModule, name: str) -> dict[str, Role]:
+        """Return the role of what a graph is given: what its caller holds is never freed."""
+        roles = {}
+        for node in module.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            value = node.meta.get("val")
+            found = memory_of(value) if isinstance(value, torch.Tensor) else None
+            is_held = name != "backward" or (found is not None and found[0] in self.held)
+            roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
+        return roles
+
     def _hold(self, value: object) -> None:
         if isinstance(value, torch.Tensor) and (found := memory_of(value)) is not None:
             self.held[found[0]] = found[1]
 
-    def _compiled(self, module: GraphModule, name: str) -> Run:
+    def compiled(self, module: GraphModule, name: str) -> Run:
+        """Return a graph ready to run: as planned, or as it is where a log says why."""
         try:
-            found = planned(module, name, self._roles(module, name), self.settings)
-            decisions = decisions_of(module, found.graph, found.plan)
-            after = rewritten(module, found.graph, found.plan)
-            require_same_meaning(module, after, decisions.overwritten)
+            found = planned(module, name, self.roles(module, name), self.settings)
+            run = run_of(module, found.graph, found.plan)
         except UNPLANNED as error:
             log.warning("the %s graph keeps its order: %s: %s", name, type(error).__name__, error)
             return callable_of(Executor(module, None, {}))
@@ -116,16 +129,16 @@ class Compilation:
             found.plan.peak_bytes,
             " (remembered)" if found.was_stored else "",
         )
-        return callable_of(Executor(module, after, decisions.overwritten))
+        return run
 
-    def _roles(self, module: GraphModule, name: str) -> dict[str, Role]:
-        """Return the role of what a graph is given: what its caller holds is never freed."""
-        roles = {}
-        for node in module.graph.nodes:
-            if node.op != "placeholder":
-                continue
-            value = node.meta.get("val")
-            found = memory_of(value) if isinstance(value, torch.Tensor) else None
-            is_held = name != "backward" or (found is not None and found[0] in self.held)
-            roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
-        return roles
+
+def run_of(module: GraphModule, graph: Graph, plan: Plan) -> Run:
+    """Return a graph that runs as planned, once the judge of its nodes agrees.
+
+    Raises:
+        PlanError: the planned graph may compute something else.
+    """
+    decisions = decisions_of(module, graph, plan)
+    after = rewritten(module, graph, plan)
+    require_same_meaning(module, after, decisions.overwritten)
+    return callable_of(Executor(module, after, decisions.overwritten))
