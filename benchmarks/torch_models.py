@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,19 @@ ROOT = Path(__file__).parents[1]
 METER = ROOT / "src" / "regal" / "_heap_meter.so"
 MODES = ("inference", "training")
 TIMEOUT_S = 900
-REPEATS = 5
+REPEATS = 3
 PEERS = ("traced", "lpmf", "bfs", "dfs")
 TIMM = {
     "resnet18": 64, "resnet26d": 64, "seresnet33ts": 96, "res2net50_26w_4s": 64, "resnest14d": 64,
-    "skresnet18": 64, "densenet121": 64, "dla34": 64, "hrnet_w18_small": 64, "nasnetalarge": 96,
-    "pnasnet5large": 96, "inception_v3": 96, "inception_v4": 96, "xception41": 64, "vgg11_bn": 64,
+    "skresnet18": 64, "densenet121": 64, "dla34": 64, "hrnet_w18_small": 64,
+    "inception_v3": 96, "inception_v4": 96, "xception41": 64, "vgg11_bn": 64,
     "mobilenetv3_small_100": 64, "efficientnet_b0": 64, "tf_efficientnetv2_b0": 64,
     "ghostnet_100": 64, "mnasnet_100": 64, "rexnet_100": 64, "regnety_002": 64, "dpn68": 64,
     "cspresnet50": 64, "selecsls42b": 64, "convnext_atto": 64, "mixer_s32_224": 224,
     "vit_tiny_patch16_224": 224, "deit_tiny_patch16_224": 224, "swin_tiny_patch4_window7_224": 224,
     "pit_ti_224": 224, "levit_128s": 224, "coat_tiny": 224, "crossvit_tiny_240": 240,
     "mobilevit_xxs": 64, "poolformer_s12": 64, "pvt_v2_b0": 64, "xcit_nano_12_p16_224": 224,
-    "efficientformer_l1": 224, "repvgg_a0": 64,
+    "efficientformer_l1": 224, "repvgg_a0": 64, "nasnetalarge": 96, "pnasnet5large": 96,
 }  # fmt: skip
 TORCHVISION = {
     "googlenet": 96, "shufflenet_v2_x0_5": 64, "squeezenet1_1": 64, "mobilenet_v2": 64,
@@ -62,10 +63,10 @@ ZOO = (
 
 
 def names() -> list[str]:
-    found = [f"timm/{name}" for name in TIMM]
-    found += [f"torchvision/{name}" for name in TORCHVISION]
-    found += [f"transformers/{name}" for name in TRANSFORMERS]
-    return [*(f"zoo/{name}" for name in ZOO), *found]
+    """Return all models: sources take turns, so that any beginning of the list is mixed."""
+    sources = {"zoo": ZOO, "transformers": TRANSFORMERS, "torchvision": TORCHVISION, "timm": TIMM}
+    rows = [[f"{source}/{name}" for name in names] for source, names in sources.items()]
+    return [name for turn in zip_longest(*rows) for name in turn if name is not None]
 
 
 def batch_of(size: int) -> int:
@@ -242,7 +243,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
         chosen[0] = which
         step(compiled, twin)
         row["peaks"][which] = peak_of(compiled, twin)
-        if has_meter:
+        if has_meter and which in ("regal", "traced"):
             row["heap"][which] = heap_of(compiled, twin)
     if has_meter:
         row["eager_heap"] = heap_of(model, model)

@@ -16,8 +16,16 @@ if TYPE_CHECKING:
 
     Storages = dict[Node, frozenset[int]]
 
-# Batch normalization in training writes to its running statistics, which its schema hides.
-HIDDEN_WRITES = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm"})
+# Normalization in training writes to its running statistics, which no schema says: operators
+# whose arguments 3 and 4 are written where argument 5 is true.
+HIDDEN_WRITES = frozenset(
+    {
+        "aten::batch_norm",
+        "aten::instance_norm",
+        "aten::native_batch_norm",
+        "aten::cudnn_batch_norm",
+    }
+)
 # Functions of numbers and of tuples; everything else that is no ATen operator keeps its order.
 PLAIN_MODULES = frozenset({"_operator", "math", "builtins", "torch", "torch.fx.experimental"})
 PURE_BODIES = frozenset({"cond", "while_loop", "scan", "map_impl", "associative_scan"})
@@ -142,9 +150,10 @@ def _written_by(node: Node) -> set[int]:
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return set()
-    if schema.name in HIDDEN_WRITES:
-        return {s for read in node.all_input_nodes for s in _identities(read.meta.get("val"))}
     found: set[int] = set()
+    if schema.name in HIDDEN_WRITES and node.args[5]:
+        for statistics in node.args[3:5]:
+            found |= _identities(getattr(statistics, "meta", {}).get("val"))
     for position, argument in enumerate(schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue

@@ -21,6 +21,8 @@ class MemoryTracker(TorchDispatchMode):
     themselves.
     """
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.live_bytes = 0
@@ -47,11 +49,22 @@ class MemoryTracker(TorchDispatchMode):
         given = kwargs or {}
         for leaf in tree_leaves((args, given)):
             self._see(leaf, is_new=False)
-        result = func(*args, **given)
+        result = self._called(func, args, given)
         for leaf in tree_leaves(result):
             self._see(leaf, is_new=True)
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
         return result
+
+    def _called(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Return what a call yields; what the bodies of control flow make is counted, too."""
+        kernels = getattr(func, "py_kernels", {})
+        dense = kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+        if not isinstance(func, torch._ops.HigherOrderOperator) or dense is None:
+            return func(*args, **kwargs)
+        with self:
+            return dense(*args, **kwargs)
 
     def _see(self, value: object, *, is_new: bool) -> None:
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:

@@ -22,9 +22,12 @@ ALIGNMENT = 64  # bytes: what PyTorch's CPU allocator aligns to
 MOST_ATTRIBUTE_INTS = 16
 MOST_CHARACTERS = 64
 # Kernels that write to arguments when training, although their schemas do not say so.
-UNDECLARED = {
-    "aten::native_batch_norm": ("running_mean", "running_var"),
-    "aten::cudnn_batch_norm": ("running_mean", "running_var"),
+RUNNING = ("running_mean", "running_var")
+UNDECLARED = {  # operator -> the argument that says so, what is written
+    "aten::native_batch_norm": ("training", RUNNING),
+    "aten::cudnn_batch_norm": ("training", RUNNING),
+    "aten::batch_norm": ("training", RUNNING),
+    "aten::instance_norm": ("use_input_stats", RUNNING),
 }
 IMPURE = frozenset({"aten::sym_constrain_range", "aten::_print", "aten::_assert_async"})
 # Operators of other namespaces may do anything besides computing: they keep their order.
@@ -175,8 +178,10 @@ def named_arguments(
 def mutated_arguments(target: object, arguments: Mapping[str, object]) -> Iterator[object]:
     """Return the arguments that a call writes to: as its schema says, or as its kernel does."""
     schema = getattr(target, "_schema", None)
-    if schema is not None and schema.name in UNDECLARED and arguments.get("training"):
-        yield from (arguments.get(name) for name in UNDECLARED[schema.name])
+    if schema is not None and schema.name in UNDECLARED:
+        condition, written = UNDECLARED[schema.name]
+        if arguments.get(condition):
+            yield from (arguments.get(name) for name in written)
     for argument in schema.arguments if schema is not None else ():
         alias = argument.alias_info
         if alias is not None and alias.is_write and argument.name in arguments:
