@@ -101,6 +101,7 @@ def made(name: str) -> tuple[Any, tuple[Any, ...]]:
         _, make, inputs = RECIPES[kind]
         return make(), inputs(2)
     import transformers
+
     from regal.data.tracers.transformers_inputs import inputs_of
 
     config = transformers.AutoConfig.for_model(kind, **TRANSFORMERS[kind])
@@ -117,6 +118,10 @@ def measured(name: str, mode: str) -> dict[str, Any]:
 
     import numpy as np
     import torch
+    from benchmarks.peer_inductor import inductor_order
+    from torch._dynamo.backends.common import aot_autograd
+    from torch.utils._pytree import tree_leaves
+
     from regal.backends.torch.executor import boxed
     from regal.backends.torch.tracker import MemoryTracker
     from regal.plan.problem import order_problem, planned_workspace
@@ -125,10 +130,6 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     from regal.torch.backend import Compilation, run_of
     from regal.torch.planning import planned
     from regal.torch.settings import Settings
-    from torch._dynamo.backends.common import aot_autograd
-    from torch.utils._pytree import tree_leaves
-
-    from benchmarks.peer_inductor import inductor_order
 
     torch.set_num_threads(1)
     model, inputs = made(name)

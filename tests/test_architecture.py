@@ -19,7 +19,7 @@ ORDER = [
     {"schedule_result"},
     {"options"},
     {"scheduling"},
-    {"pipeline", "report"},
+    {"pipeline", "report", "torch"},
     {"inspection", "comparison", "schedule_comparison", "validation", "data"},
     {"__init__"},
     {"cli"},

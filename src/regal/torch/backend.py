@@ -57,13 +57,14 @@ def regal(
         UsageError: an option is unknown.
     """
     compilation = Compilation(settings_of(options))
-    return aot_autograd(
+    compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compilation.forward,
         bw_compiler=compilation.backward,
         inference_compiler=compilation.inference,
         partition_fn=compilation.partition,
         keep_inference_input_mutations=True,
     )(module, inputs)
+    return compiled
 
 
 @dataclass(slots=True)
@@ -94,7 +95,8 @@ class Compilation:
         for node in joint.graph.nodes:
             if node.op == "placeholder" and "tangent" not in node.name:
                 self._hold(node.meta.get("val"))
-        return default_partition(joint, inputs, **given)
+        forward, backward = default_partition(joint, inputs, **given)
+        return forward, backward
 
     def roles(self, module: GraphModule, name: str) -> dict[str, Role]:
         """Return the role of what a graph is given: what its caller holds is never freed."""

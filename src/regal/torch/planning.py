@@ -59,9 +59,7 @@ def planned(
         ModelError: the graph cannot be read.
         PlanError: the plan is wrong: a defect.
     """
-    graph = require_valid_graph(
-        graph_of(module, name, roles, in_place=True, number_of=hinted)
-    )
+    graph = require_valid_graph(graph_of(module, name, roles, in_place=True, number_of=hinted))
     before = _plan_of(graph, None)
     if settings.objective == "time":
         return Planned(graph, before, before, was_stored=False)
@@ -132,8 +130,8 @@ def _plan_of(graph: Graph, orders: Orders | None) -> Plan:
         PlanError: it is no order of this graph.
     """
     file_order = tuple(range(len(graph.ops)))
-    order = file_order if orders is None else orders.get("order")
-    given = {} if orders is None else orders.get("bodies")
+    order: Any = file_order if orders is None else orders.get("order")
+    given: Any = {} if orders is None else orders.get("bodies")
     if orders is not None:
         is_order = isinstance(order, list) and all(type(op) is int for op in order)
         if not is_order or sorted(order) != list(file_order) or not isinstance(given, dict):

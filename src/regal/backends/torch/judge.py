@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -78,9 +79,7 @@ def _require_same_arguments(old: Mapping[str, Node], after: Graph) -> None:
         seen.add(node.name)
 
 
-def _require_writes_in_order(
-    before: Graph, touched: Storages, place: Mapping[str, int]
-) -> None:
+def _require_writes_in_order(before: Graph, touched: Storages, place: Mapping[str, int]) -> None:
     touchers: dict[int, list[Node]] = {}
     for node in before.nodes:
         for storage in touched[node]:
@@ -99,14 +98,12 @@ def _require_writes_in_order(
 
 
 def _require_rising(names: Sequence[str], place: Mapping[str, int], what: str) -> None:
-    for first, second in zip(names, names[1:], strict=False):
+    for first, second in pairwise(names):
         if place[first] > place[second]:
             raise PlanError(f"nodes '{first}' and '{second}' have {what} and changed places")
 
 
-def _require_free(
-    node: Node, position: int, touched: Storages, place: Mapping[str, int]
-) -> None:
+def _require_free(node: Node, position: int, touched: Storages, place: Mapping[str, int]) -> None:
     """Raise unless a node may write over an argument: it is the last to need that memory."""
     argument = node.args[position]
     value, result = argument.meta["val"], node.meta["val"]
@@ -157,9 +154,7 @@ def _written_by(node: Node) -> set[int]:
     for position, argument in enumerate(schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
-        given = (
-            node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
-        )
+        given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
         for leaf in tree_leaves(given):
             if hasattr(leaf, "meta"):
                 found |= _identities(leaf.meta.get("val"))

@@ -61,13 +61,10 @@ def decisions_of(module: GraphModule, graph: Graph, plan: Plan) -> Decisions:
                 if waits[user] == 0 and user.name not in is_op and user.op != "output":
                     pending.append(user)
 
-    for node in nodes.values():
-        if node.op == "placeholder":
+    free = [n for n in nodes.values() if not n.all_input_nodes and n.name not in is_op]
+    for node in sorted(free, key=lambda n: n.op != "placeholder"):
+        if node.op != "output":
             emit(node)
-    for node in nodes.values():
-        if node.op != "placeholder" and not node.all_input_nodes and node.name not in is_op:
-            if node.op != "output":
-                emit(node)
     for name in planned:
         if waits[nodes[name]]:
             raise BackendError(f"node '{name}' is planned before what it reads")

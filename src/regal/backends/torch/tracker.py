@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class MemoryTracker(TorchDispatchMode):
@@ -55,16 +55,22 @@ class MemoryTracker(TorchDispatchMode):
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
         return result
 
-    def _called(
-        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
+    def _called(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Return what a call yields; what the bodies of control flow make is counted, too."""
         kernels = getattr(func, "py_kernels", {})
         dense = kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
         if not isinstance(func, torch._ops.HigherOrderOperator) or dense is None:
             return func(*args, **kwargs)
-        with self:
-            return dense(*args, **kwargs)
+        # Kernels of control flow refuse to run under a mode; their bodies do not.
+        watched = [self._watched(each) if callable(each) else each for each in args]
+        return dense(*watched, **kwargs)
+
+    def _watched(self, body: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            with self:
+                return body(*args)
+
+        return run
 
     def _see(self, value: object, *, is_new: bool) -> None:
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:

@@ -78,9 +78,7 @@ def verify(
     before = run_program(request, timeout_s)
     if not before.ran:
         return Verification(checks=(), skipped=before.reason)
-    after = run_program(
-        ProgramRequest(**{**asdict(request), "model": str(optimized)}), timeout_s
-    )
+    after = run_program(ProgramRequest(**{**asdict(request), "model": str(optimized)}), timeout_s)
     equal = after.ran and before.digests == after.digests
     detail = "" if equal else after.reason or _first_difference(before, after)
     check = RuntimeCheck(

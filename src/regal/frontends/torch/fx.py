@@ -75,9 +75,7 @@ def graph_of(
 
     Cost: O(nodes + edges).
     """
-    reader = _Reader(
-        module, roles or {}, is_body, Builder(number_of=number_of), in_place=in_place
-    )
+    reader = _Reader(module, roles or {}, is_body, Builder(number_of=number_of), in_place=in_place)
     outputs: tuple[int, ...] = ()
     for node in module.graph.nodes:
         if node.op == "placeholder":

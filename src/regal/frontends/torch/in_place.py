@@ -101,14 +101,14 @@ def _with_out(target: torch._ops.OpOverload) -> Way | None:
     for overload in packet.overloads():
         found = getattr(packet, overload)
         arguments = found._schema.arguments
-        last = arguments[-1] if arguments else None
-        writes = last is not None and last.kwarg_only and last.is_out
         if (
-            writes
+            arguments
+            and arguments[-1].kwarg_only
+            and arguments[-1].is_out
             and _signature(found)[:-1] == _signature(target)
             and torch.Tag.generated not in found.tags
         ):
-            return found, str(last.name)
+            return found, str(arguments[-1].name)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, is_zipfile
 
 from regal.errors import ModelError, UsageError
 from regal.graph.types import LoadedModel
@@ -24,9 +25,7 @@ class TorchSource:
     sizes: Mapping[str, int]
 
 
-def load(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]
-) -> LoadedModel:
+def load(path: Path, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]) -> LoadedModel:
     """Return the program in a file of `torch.export.save`.
 
     Symbolic sizes are those of the example that was exported, unless `shapes` (of inputs) or
@@ -58,11 +57,13 @@ def read_program(path: Path) -> torch.export.ExportedProgram:
         raise ModelError(
             f"'{path}' is a PyTorch program, and torch is not installed: install regal[torch]"
         ) from None
+    if not is_zipfile(path):
+        raise ModelError(f"'{path}' is no archive: expected a file of torch.export.save")
     # What PyTorch raises on files that are broken, older, or something else.
     refusals = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError)
     try:
         return torch.export.load(path)
-    except (*refusals, ImportError, AssertionError, NotImplementedError) as error:
+    except (*refusals, BadZipFile, ImportError, AssertionError, NotImplementedError) as error:
         raise ModelError(f"PyTorch cannot read '{path}': {_first_line(error)}") from None
 
 
