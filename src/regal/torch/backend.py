@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,9 +13,12 @@ from torch._functorch.partitioners import default_partition
 from regal.backends.torch.executor import Executor, callable_of
 from regal.backends.torch.judge import require_same_meaning
 from regal.backends.torch.rewrite import decisions_of, rewritten
+from regal.cost.roofline import graph_cost
+from regal.devices.presets import system_named
 from regal.errors import RegalError
 from regal.frontends.torch.build import memory_of
 from regal.graph.types import Role
+from regal.torch.limit import Point, within_limit
 from regal.torch.planning import planned
 from regal.torch.settings import Settings, settings_of
 
@@ -32,8 +35,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("regal.torch")
 
+QUICK_SECONDS = 0.4  # of the search for one of the graphs that a memory limit compares
+
 # What PyTorch and the planner raise where a graph holds what they do not know.
-UNPLANNED = (RegalError, RuntimeError, NotImplementedError, LookupError, TypeError, ValueError)
+UNPLANNED = (
+    RegalError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def regal(
@@ -75,6 +89,7 @@ class Compilation:
     done: list[Planned] = field(default_factory=list)
     # Memory of parameters and inputs: whoever calls holds it, before and after.
     held: dict[int, object] = field(default_factory=dict)
+    frontier: tuple[Point, ...] = ()  # memory against time, where a limit was set
 
     def forward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return the forward graph, ready to run."""
@@ -91,12 +106,39 @@ class Compilation:
     def partition(
         self, joint: GraphModule, inputs: Sequence[Any], **given: Any
     ) -> tuple[GraphModule, GraphModule]:
-        """Return the forward and the backward graph of a joint one."""
+        """Return the forward and the backward graph of a joint one.
+
+        With a memory limit, values that are cheap to compute are computed again in the backward
+        pass, as few as it takes; `frontier` then holds what was tried.
+        """
         for node in joint.graph.nodes:
             if node.op == "placeholder" and "tangent" not in node.name:
                 self._hold(node.meta.get("val"))
-        forward, backward = default_partition(joint, inputs, **given)
-        return forward, backward
+
+        def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
+            forward, backward = default_partition(module, inputs, **given)
+            return forward, backward
+
+        limit = self.settings.memory_limit
+        if limit is None:
+            return parts_of(joint)
+        try:
+            parts, self.frontier = within_limit(joint, limit, parts_of, self._figures)
+        except UNPLANNED as error:
+            log.warning("nothing is computed again: %s: %s", type(error).__name__, error)
+            return parts_of(joint)
+        return parts
+
+    def _figures(self, forward: GraphModule, backward: GraphModule) -> tuple[int, int]:
+        """Return the peak of both graphs as planned, and the time that they are predicted to take."""
+        quick = replace(self.settings, seconds=QUICK_SECONDS)
+        peak, time_ns = 0, 0
+        for module, name in ((forward, "forward"), (backward, "backward")):
+            found = planned(module, name, self.roles(module, name), quick)
+            peak = max(peak, found.plan.peak_bytes)
+            cost = graph_cost(found.graph, system_named("1"))
+            time_ns += sum(max(row[0], 0) for row in cost.op_ns)
+        return peak, time_ns
 
     def roles(self, module: GraphModule, name: str) -> dict[str, Role]:
         """Return the role of what a graph is given: what its caller holds is never freed."""
