@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
+from torch.fx import Node
+from torch.utils._pytree import tree_leaves
 
 from regal.backends.torch.executor import Executor, callable_of
 from regal.backends.torch.judge import require_same_meaning
@@ -18,8 +20,10 @@ from regal.devices.presets import system_named
 from regal.errors import RegalError
 from regal.frontends.torch.build import memory_of
 from regal.graph.types import Role
+from regal.torch.joint import drop_unread_statistics
 from regal.torch.limit import Point, within_limit
 from regal.torch.planning import planned
+from regal.torch.remat import constants_of, with_recomputation
 from regal.torch.settings import Settings, settings_of
 
 if TYPE_CHECKING:
@@ -87,7 +91,7 @@ class Compilation:
 
     settings: Settings
     done: list[Planned] = field(default_factory=list)
-    # Memory of parameters and inputs: whoever calls holds it, before and after.
+    # Memory of parameters, inputs and outputs: whoever calls holds it.
     held: dict[int, object] = field(default_factory=dict)
     frontier: tuple[Point, ...] = ()  # memory against time, where a limit was set
 
@@ -114,15 +118,23 @@ class Compilation:
         for node in joint.graph.nodes:
             if node.op == "placeholder" and "tangent" not in node.name:
                 self._hold(node.meta.get("val"))
+        # What the forward pass returns is still in the caller's hands during the backward pass.
+        (returned,) = joint.graph.output_node().args
+        for node in tree_leaves(returned)[: given["num_fwd_outputs"]]:
+            self._hold(node.meta.get("val") if isinstance(node, Node) else None)
+
+        drop_unread_statistics(joint)
 
         def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
             forward, backward = default_partition(module, inputs, **given)
             return forward, backward
 
         limit = self.settings.memory_limit
-        if limit is None:
-            return parts_of(joint)
         try:
+            if constants := constants_of(joint):
+                joint = with_recomputation(joint, constants)
+            if limit is None:
+                return parts_of(joint)
             parts, self.frontier = within_limit(joint, limit, parts_of, self._figures)
         except UNPLANNED as error:
             log.warning("nothing is computed again: %s: %s", type(error).__name__, error)
@@ -148,7 +160,9 @@ class Compilation:
                 continue
             value = node.meta.get("val")
             found = memory_of(value) if isinstance(value, torch.Tensor) else None
-            is_held = name != "backward" or (found is not None and found[0] in self.held)
+            # The engine of autograd holds the gradients that it hands over until it gets others.
+            is_held = name != "backward" or str(node.target).startswith("tangents")
+            is_held = is_held or (found is not None and found[0] in self.held)
             roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
         return roles
 

@@ -30,9 +30,10 @@ CHEAP = frozenset(
         "native_layer_norm", "ones_like", "permute", "pow", "repeat", "select", "slice", "split",
         "split_with_sizes", "squeeze", "stack", "sum", "t", "transpose", "unsqueeze",
         "upsample_bilinear2d", "upsample_nearest2d", "var_mean", "view", "zeros_like",
-        "_unsafe_view", "amax", "cumsum", "hardswish", "unbind",
+        "_unsafe_view", "amax", "arange", "cumsum", "hardswish", "scalar_tensor", "unbind",
     )
 )  # fmt: skip
+SMALL_BYTES = 1 << 16  # made faster than a cache line is fetched from afar
 # In training it also returns new running statistics, which nothing needs a second time.
 BATCH_NORM = torch.ops.aten._native_batch_norm_legit_functional.default
 BATCH_NORM_ALONE = torch.ops.aten._native_batch_norm_legit.no_stats
@@ -67,6 +68,24 @@ def candidates_of(joint: GraphModule) -> list[tuple[str, ...]]:
             score = (freed - added) / max(touched, 1)
             rows.append((-score, len(rows), tuple(node.name for node in group)))
     return [names for _, _, names in sorted(rows)]
+
+
+def constants_of(joint: GraphModule) -> list[str]:
+    """Return small values that depend on nothing that is given, and that the backward pass reads.
+
+    They are positions and masks that PyTorch's own decompositions make; eager kernels need none.
+    """
+    kept = _kept(joint, _forward_nodes(joint))
+    groups: dict[int, list[Node]] = {}
+    for node in kept:
+        groups.setdefault(_memory_key(node), []).append(node)
+    found: list[str] = []
+    for group in groups.values():
+        if all(is_cheap(node) and _bytes_of(node) <= SMALL_BYTES for node in group):
+            chain = chain_of(group, ())
+            if not _sources(chain):
+                found += [node.name for node in group]
+    return found
 
 
 def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModule:
