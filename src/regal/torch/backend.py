@@ -142,7 +142,7 @@ class Compilation:
         return parts
 
     def _figures(self, forward: GraphModule, backward: GraphModule) -> tuple[int, int]:
-        """Return the peak of both graphs as planned, and the time that they are predicted to take."""
+        """Return the larger planned peak of two graphs, and the predicted time of both."""
         quick = replace(self.settings, seconds=QUICK_SECONDS)
         peak, time_ns = 0, 0
         for module, name in ((forward, "forward"), (backward, "backward")):

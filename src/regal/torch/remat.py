@@ -13,6 +13,7 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 
 from regal.frontends.torch.build import memory_of
+from regal.frontends.torch.in_place import is_pointwise
 from regal.torch.planning import hinted
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 CHEAP = frozenset(
     f"aten::{name}"
     for name in (
-        "_log_softmax", "_native_batch_norm_legit_no_training", "_softmax", "_to_copy", "alias",
-        "avg_pool2d", "cat", "clone", "constant_pad_nd", "embedding", "empty_like", "expand",
-        "full", "full_like", "gather", "index_select", "mean", "native_group_norm",
-        "native_layer_norm", "ones_like", "permute", "pow", "repeat", "select", "slice", "split",
-        "split_with_sizes", "squeeze", "stack", "sum", "t", "transpose", "unsqueeze",
-        "upsample_bilinear2d", "upsample_nearest2d", "var_mean", "view", "zeros_like",
-        "_unsafe_view", "amax", "arange", "cumsum", "hardswish", "scalar_tensor", "unbind",
+        "_log_softmax", "_native_batch_norm_legit_no_training", "_softmax", "_to_copy",
+        "_unsafe_view", "alias", "amax", "arange", "avg_pool2d", "cat", "clone",
+        "constant_pad_nd", "cumsum", "detach", "embedding", "expand", "full",
+        "full_like", "gather", "hardswish", "index_select", "max_pool2d_with_indices", "mean",
+        "native_group_norm", "native_layer_norm", "ones_like", "permute", "pow", "repeat",
+        "scalar_tensor", "select", "slice", "split", "split_with_sizes", "squeeze", "stack",
+        "sum", "t", "transpose", "unbind", "unsqueeze", "upsample_bilinear2d",
+        "upsample_nearest2d", "var_mean", "view", "zeros_like",
     )
 )  # fmt: skip
 SMALL_BYTES = 1 << 16  # made faster than a cache line is fetched from afar
@@ -55,7 +57,7 @@ def candidates_of(joint: GraphModule) -> list[tuple[str, ...]]:
     groups: dict[int, list[Node]] = {}
     for node in kept:
         groups.setdefault(_memory_key(node), []).append(node)
-    rows = []
+    rows: list[tuple[float, int, tuple[str, ...]]] = []
     for group in groups.values():
         if not all(is_cheap(node) for node in group):
             continue
@@ -144,7 +146,7 @@ def is_cheap(node: Node) -> bool:
         return False
     if torch.Tag.nondeterministic_seeded in target.tags or target._schema.is_mutable:
         return False
-    return torch.Tag.pointwise in target.tags or target._schema.name in CHEAP
+    return is_pointwise(target) or target._schema.name in CHEAP
 
 
 def chain_of(nodes: Iterable[Node], kept: Collection[Node]) -> set[Node]:
