@@ -23,6 +23,7 @@ from regal.graph.types import Role
 from regal.torch.joint import drop_unread_statistics
 from regal.torch.limit import Point, within_limit
 from regal.torch.planning import planned
+from regal.torch.reinplace import write_updates_in_place
 from regal.torch.remat import constants_of, with_recomputation
 from regal.torch.settings import Settings, settings_of
 
@@ -173,6 +174,7 @@ class Compilation:
     def compiled(self, module: GraphModule, name: str) -> Run:
         """Return a graph ready to run: as planned, or as it is where a log says why."""
         try:
+            write_updates_in_place(module)
             found = planned(module, name, self.roles(module, name), self.settings)
             run = run_of(module, found.graph, found.plan)
         except UNPLANNED as error:

@@ -109,7 +109,7 @@ def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModul
     again = chain_of(dropped, kept)
     second: dict[Node, Node] = {}
     last = _last_forward(joint, forward)
-    moved = {key for node in again for key in _memories(node)}
+    moved = {key for node in again for key in memories_of(node)}
 
     for node in joint.graph.nodes:
         is_backward = node not in forward and node.op != "output"
@@ -117,9 +117,9 @@ def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModul
             node,
             lambda n, use=is_backward: second.get(n, copy_of[n]) if use else copy_of[n],
         )
-        if is_backward and moved & _memories(node):
+        if is_backward and moved & memories_of(node):
             # A view of what is computed again now lies in other memory.
-            copy_of[node].meta["val"] = _fresh(copy_of[node])
+            copy_of[node].meta["val"] = fresh_value(copy_of[node])
         if node is last:
             for each in joint.graph.nodes:
                 if each in again:
@@ -162,6 +162,25 @@ def chain_of(nodes: Iterable[Node], kept: Collection[Node]) -> set[Node]:
     return found
 
 
+def fresh_value(node: Node) -> Any:
+    """Return the fake result of a node, computed from the fake results of its arguments."""
+    args = map_arg(node.args, lambda n: n.meta["val"])
+    kwargs = map_arg(node.kwargs, lambda n: n.meta["val"])
+    mode = detect_fake_mode([node.meta["val"]])
+    with mode if mode is not None else nullcontext():
+        return node.target(*args, **kwargs)
+
+
+def memories_of(node: Node) -> set[int]:
+    """Return the identities of the memory in which the results of a node lie."""
+    found = (
+        memory_of(leaf)
+        for leaf in tree_leaves(node.meta.get("val"))
+        if isinstance(leaf, torch.Tensor)
+    )
+    return {each[0] for each in found if each is not None}
+
+
 def _again(graph: Graph, node: Node, value_of: dict[Node, Node]) -> Node:
     """Add the copy of a node that the backward pass runs."""
     if node.target is BATCH_NORM:
@@ -177,17 +196,8 @@ def _again(graph: Graph, node: Node, value_of: dict[Node, Node]) -> Node:
     made.meta["partitioner_tag"] = "is_backward"
     made.meta.pop("recompute", None)
     # A second computation makes memory of its own; so must its fake tensor.
-    made.meta["val"] = _fresh(made)
+    made.meta["val"] = fresh_value(made)
     return made
-
-
-def _fresh(node: Node) -> Any:
-    """Return the fake result of a node, computed from the fake results of its arguments."""
-    args = map_arg(node.args, lambda n: n.meta["val"])
-    kwargs = map_arg(node.kwargs, lambda n: n.meta["val"])
-    mode = detect_fake_mode([node.meta["val"]])
-    with mode if mode is not None else nullcontext():
-        return node.target(*args, **kwargs)
 
 
 def _forward_nodes(joint: GraphModule) -> set[Node]:
@@ -231,15 +241,6 @@ def _read_again(node: Node) -> list[Node]:
     if node.target is BATCH_NORM:
         return [each for each in node.args[:3] if each is not None]
     return node.all_input_nodes
-
-
-def _memories(node: Node) -> set[int]:
-    found = (
-        memory_of(leaf)
-        for leaf in tree_leaves(node.meta.get("val"))
-        if isinstance(leaf, torch.Tensor)
-    )
-    return {each[0] for each in found if each is not None}
 
 
 def _memory_key(node: Node) -> int:

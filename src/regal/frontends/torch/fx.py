@@ -156,8 +156,15 @@ def _read_call(reader: _Reader, node: Node) -> None:
         reader.waits[node] = frozenset({len(reader.builder.ops) - 1})
     elif after:
         del reader.waits[node]
-    if getattr(node.target, "namespace", "") == "aten":
+    if _makes_memory(node.target):
         reader.fresh.update(t for t in outputs if reader.builder.tensors[t].storage == t)
+
+
+def _makes_memory(target: object) -> bool:
+    """Return whether what a call returns is new: an ATen operator that is no view."""
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return False
+    return not any(result.alias_info is not None for result in target._schema.returns)
 
 
 def _in_place(reader: _Reader, node: Node, inputs: tuple[int, ...]) -> Iterable[tuple[int, int]]:
