@@ -46,21 +46,25 @@ def within_limit(
         parts_of: splits a joint graph.
         figures_of: the planned peak and the predicted time of the two graphs.
 
-    Cost: SHARES + BISECTIONS + 1 plans of both graphs.
+    Cost: at most 2 * SHARES + BISECTIONS + 1 plans of both graphs.
     """
-    groups = candidates_of(joint)
+    candidates = candidates_of(joint)
+    total = len(candidates.groups)
     tried: dict[int, tuple[Point, Parts]] = {}
 
     def attempt(count: int) -> Point:
         if count not in tried:
-            names = {name for group in groups[:count] for name in group}
-            parts = parts_of(with_recomputation(joint, names) if names else joint)
+            names, heavy = candidates.first(count)
+            parts = parts_of(with_recomputation(joint, names, heavy=heavy) if names else joint)
             peak, time_ns = figures_of(*parts)
             tried[count] = Point(recomputed=count, peak_bytes=peak, time_ns=time_ns), parts
         return tried[count][0]
 
-    counts = sorted({len(groups) * share // SHARES for share in range(SHARES + 1)})
-    points = [attempt(count) for count in counts]
+    points: list[Point] = []
+    for count in _counts(candidates.n_cheap, total):
+        points.append(attempt(count))
+        if points[-1].peak_bytes <= limit and count >= candidates.n_cheap:
+            break  # nothing heavy is tried where it is not needed
     fitting = [point for point in points if point.peak_bytes <= limit]
     if fitting:
         best = fitting[0]
@@ -79,9 +83,16 @@ def within_limit(
         log.info(
             "frontier: %d of %d recomputed, peak %d bytes, time %.3f ms%s",
             point.recomputed,
-            len(groups),
+            total,
             point.peak_bytes,
             point.time_ns / 1e6,
             " (taken)" if point == best else "",
         )
     return tried[best.recomputed][1], frontier
+
+
+def _counts(n_cheap: int, total: int) -> list[int]:
+    """Return how many groups are tried: shares of the cheap ones, then of the heavy ones."""
+    cheap = {n_cheap * share // SHARES for share in range(SHARES + 1)}
+    heavy = {n_cheap + (total - n_cheap) * share // SHARES for share in range(SHARES + 1)}
+    return sorted(cheap | heavy)

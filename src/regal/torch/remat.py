@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,48 +29,91 @@ CHEAP = frozenset(
         "_log_softmax", "_native_batch_norm_legit_no_training", "_softmax", "_to_copy",
         "_unsafe_view", "alias", "amax", "arange", "avg_pool2d", "cat", "clone",
         "constant_pad_nd", "cumsum", "detach", "embedding", "expand", "full",
-        "full_like", "gather", "hardswish", "index_select", "max_pool2d_with_indices", "mean",
+        "full_like", "gather", "hardswish", "index_select", "mean",
         "native_group_norm", "native_layer_norm", "ones_like", "permute", "pow", "repeat",
         "scalar_tensor", "select", "slice", "split", "split_with_sizes", "squeeze", "stack",
         "sum", "t", "transpose", "unbind", "unsqueeze", "upsample_bilinear2d",
         "upsample_nearest2d", "var_mean", "view", "zeros_like",
     )
 )  # fmt: skip
+# Operators that calculate, or read far more than they write: computed again only where a limit
+# cannot be met without.
+HEAVY = frozenset(
+    f"aten::{name}"
+    for name in ("addmm", "baddbmm", "bmm", "convolution", "max_pool2d_with_indices", "mm")
+)
+HEAVY_WEIGHT = 16  # how much longer they take than their bytes say; it only ranks candidates
 SMALL_BYTES = 1 << 16  # made faster than a cache line is fetched from afar
 # In training it also returns new running statistics, which nothing needs a second time.
 BATCH_NORM = torch.ops.aten._native_batch_norm_legit_functional.default
 BATCH_NORM_ALONE = torch.ops.aten._native_batch_norm_legit.no_stats
 
 
-def candidates_of(joint: GraphModule) -> list[tuple[str, ...]]:
-    """Return groups of values of the forward pass that are worth computing again, best first.
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Groups of values of the forward pass that are worth computing again, best first.
 
     A group is all that the backward pass reads of one storage: only together do they free it.
-    The first ones free most bytes per byte that computing them again touches.
+    Those that need a heavy operator come last.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    n_cheap: int  # the first ones that need none
+
+    def first(self, count: int) -> tuple[set[str], bool]:
+        """Return the names in the first groups, and whether any of these needs heavy operators."""
+        names = {name for group in self.groups[:count] for name in group}
+        return names, count > self.n_cheap
+
+
+def candidates_of(joint: GraphModule) -> Candidates:
+    """Return what a joint graph would keep for its backward pass and could compute again.
+
+    The first groups free most bytes per byte that computing them again touches.
 
     Cost: O(nodes * length of the chains that must be computed again).
     """
     kept = _kept(joint, _forward_nodes(joint))
-    known = set(kept)
     overwritten = {
         node.args[0] for node in joint.graph.nodes if node.target is torch.ops.aten.copy_.default
     }
     groups: dict[int, list[Node]] = {}
     for node in kept:
         groups.setdefault(_memory_key(node), []).append(node)
-    rows: list[tuple[float, int, tuple[str, ...]]] = []
-    for group in groups.values():
-        if not all(is_cheap(node) for node in group):
-            continue
-        freed = _bytes_of(group[0])
-        chain = chain_of(group, known - set(group))
-        sources = _sources(chain)
-        added = sum(_bytes_of(n) for n in sources if n not in known and n.op != "placeholder")
-        touched = sum(_bytes_of(node) for node in chain | sources)
-        if freed > added and not sources & overwritten:
-            score = (freed - added) / max(touched, 1)
-            rows.append((-score, len(rows), tuple(node.name for node in group)))
-    return [names for _, _, names in sorted(rows)]
+    found: list[tuple[str, ...]] = []
+    n_cheap = 0
+    known = set(kept)
+    for heavy in (False, True):
+        rows: list[tuple[float, int, list[Node]]] = []
+        for group in groups.values():
+            if group[0].name in {name for names in found for name in names}:
+                continue
+            score = _score(group, known, overwritten, heavy=heavy)
+            if score > 0:
+                rows.append((-score, len(rows), group))
+        rows.sort(key=lambda row: row[:2])
+        found += [tuple(node.name for node in group) for _, _, group in rows]
+        if not heavy:
+            n_cheap = len(found)
+            known -= {node for _, _, group in rows for node in group}
+    return Candidates(groups=tuple(found), n_cheap=n_cheap)
+
+
+def _score(group: list[Node], known: set[Node], overwritten: set[Any], *, heavy: bool) -> float:
+    """Return the bytes that a group frees per byte touched; 0: it cannot, or frees none."""
+    if not all(is_repeatable(node, heavy=heavy) for node in group):
+        return 0.0
+    chain = chain_of(group, known - set(group), heavy=heavy)
+    sources = _sources(chain)
+    if sources & overwritten:
+        return 0.0
+    added = sum(_bytes_of(n) for n in sources if n not in known and n.op != "placeholder")
+    touched = sum(_bytes_of(node) * _weight(node) for node in chain | sources)
+    return max(0.0, (_bytes_of(group[0]) - added) / max(touched, 1))
+
+
+def _weight(node: Node) -> int:
+    return 1 if is_repeatable(node) or node.op == "placeholder" else HEAVY_WEIGHT
 
 
 def constants_of(joint: GraphModule) -> list[str]:
@@ -83,14 +127,16 @@ def constants_of(joint: GraphModule) -> list[str]:
         groups.setdefault(_memory_key(node), []).append(node)
     found: list[str] = []
     for group in groups.values():
-        if all(is_cheap(node) and _bytes_of(node) <= SMALL_BYTES for node in group):
+        if all(is_repeatable(node) and _bytes_of(node) <= SMALL_BYTES for node in group):
             chain = chain_of(group, ())
             if not _sources(chain):
                 found += [node.name for node in group]
     return found
 
 
-def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModule:
+def with_recomputation(
+    joint: GraphModule, names: Collection[str], *, heavy: bool = False
+) -> GraphModule:
     """Return the joint graph in which the backward pass computes the values `names` again.
 
     Copies of their operators stand at the beginning of the backward pass; where they run is for
@@ -99,6 +145,7 @@ def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModul
     Args:
         joint: of AOTAutograd; it stays as it is.
         names: of nodes in groups of `candidates_of(joint)`.
+        heavy: whether matrix products and convolutions may be among what is computed again.
     """
     new = Graph()
     copy_of: dict[Node, Node] = {}
@@ -106,7 +153,7 @@ def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModul
     wanted = set(names)
     dropped = [node for node in joint.graph.nodes if node.name in wanted]
     kept = set(_kept(joint, forward)) - set(dropped)
-    again = chain_of(dropped, kept)
+    again = chain_of(dropped, kept, heavy=heavy)
     second: dict[Node, Node] = {}
     last = _last_forward(joint, forward)
     moved = {key for node in again for key in memories_of(node)}
@@ -130,15 +177,15 @@ def with_recomputation(joint: GraphModule, names: Collection[str]) -> GraphModul
     return result
 
 
-def is_cheap(node: Node) -> bool:
-    """Return whether a value may be computed again: quickly, and with the same bits."""
+def is_repeatable(node: Node, *, heavy: bool = False) -> bool:
+    """Return whether a value may be computed again: with the same bits, and soon unless `heavy`."""
     if node.op != "call_function":
         return False
     if node.target is operator.getitem:
         source, index = node.args
         if getattr(source, "target", None) is BATCH_NORM and index not in (0, 1, 2):
             return False
-        return isinstance(index, int) and is_cheap(source)
+        return isinstance(index, int) and is_repeatable(source, heavy=heavy)
     target = node.target
     if target is BATCH_NORM:
         return bool(node.args[5])
@@ -146,10 +193,11 @@ def is_cheap(node: Node) -> bool:
         return False
     if torch.Tag.nondeterministic_seeded in target.tags or target._schema.is_mutable:
         return False
-    return is_pointwise(target) or target._schema.name in CHEAP
+    name = target._schema.name
+    return is_pointwise(target) or name in CHEAP or (heavy and name in HEAVY)
 
 
-def chain_of(nodes: Iterable[Node], kept: Collection[Node]) -> set[Node]:
+def chain_of(nodes: Iterable[Node], kept: Collection[Node], *, heavy: bool = False) -> set[Node]:
     """Return what must be computed again for `nodes`, down to what is kept or must be."""
     found: set[Node] = set()
     pending = list(nodes)
@@ -158,7 +206,9 @@ def chain_of(nodes: Iterable[Node], kept: Collection[Node]) -> set[Node]:
         if node in found:
             continue
         found.add(node)
-        pending.extend(n for n in _read_again(node) if n not in kept and is_cheap(n))
+        pending.extend(
+            n for n in _read_again(node) if n not in kept and is_repeatable(n, heavy=heavy)
+        )
     return found
 
 
