@@ -12,6 +12,7 @@ defaults at the same evaluations and seed. What comes out goes into `search/devi
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import random
@@ -96,7 +97,8 @@ def main() -> int:
     defaults = Setting(decoder=arguments.decoders[0])
     settings = [defaults, *random_settings(arguments.decoders, ROUNDS[0][0] - 1, arguments.seed)]
     report: list[dict[str, Any]] = []
-    done = earlier_rows(out.with_suffix(".jsonl")) if arguments.resume else {}
+    names = digest(problems)
+    done = earlier_rows(out.with_suffix(".jsonl"), names) if arguments.resume else {}
     with out.with_suffix(".jsonl").open("a" if arguments.resume else "w") as stream:
         for entries, evaluations, seeds in ROUNDS:
             settings = settings[:entries]
@@ -107,7 +109,12 @@ def main() -> int:
                 if worth[setting].shape == (len(problems), seeds):
                     continue
                 worth[setting] = values = measured(problems, setting, evaluations, seeds)
-                row = {"evaluations": evaluations, **asdict(setting), "values": values.tolist()}
+                row = {
+                    "problems": names,
+                    "evaluations": evaluations,
+                    **asdict(setting),
+                    "values": values.tolist(),
+                }
                 stream.write(json.dumps(row) + "\n")
                 stream.flush()
             gains = {s: np.log(v / worth[defaults]).mean(axis=1) for s, v in worth.items()}
@@ -129,15 +136,26 @@ def main() -> int:
     return 0
 
 
-def earlier_rows(path: Path) -> dict[tuple[int, Setting], np.ndarray]:
-    """Return the values of an earlier run by evaluations and setting."""
+def digest(problems: Sequence[Problem]) -> str:
+    """Return what tells these problems from others."""
+    return hashlib.sha256("\n".join(problem.name for problem in problems).encode()).hexdigest()[:16]
+
+
+def earlier_rows(path: Path, problems: str) -> dict[tuple[int, Setting], np.ndarray]:
+    """Return the values of an earlier run on the same problems by evaluations and setting.
+
+    A last row that the end of that run cut off is removed from the file.
+    """
     if not path.exists():
         return {}
+    lines = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    path.write_text("".join(lines))
     rows = {}
-    for line in path.read_text().splitlines():
+    for line in lines:
         row = json.loads(line)
         evaluations, values = row.pop("evaluations"), np.array(row.pop("values"))
-        rows[evaluations, Setting(**row)] = values
+        if row.pop("problems", problems) == problems:
+            rows[evaluations, Setting(**row)] = values
     return rows
 
 

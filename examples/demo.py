@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import regal
-from regal.schedule_result import time_bound_ns, time_ns
 
 if TYPE_CHECKING:
     from regal.result import Result
@@ -54,8 +53,8 @@ def spread(path: Path) -> bool:
     folder = OUTPUT / f"{path.stem}-on-two-devices"
     folder.mkdir(exist_ok=True)
     result = regal.schedule(path, folder / path.name, devices="2", force=True)
-    before, after = time_ns(result.before), time_ns(result.plan)
-    bound = time_bound_ns(result.plan)
+    before, after = result.before.time_ns, result.plan.time_ns
+    bound = result.time_bound_ns
     is_verified = result.verification is not None and result.verification.outputs_equal
     print(
         f"{path.name:<34}{len(result.model.graph.ops):>5} ops "

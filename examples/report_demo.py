@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import regal
-from regal.pipeline import Options
+from regal.options import Options
 from regal.report.of_result import stories_of
 from regal.report.page import report_html
 from regal.report.trace import trace_json

@@ -2,8 +2,8 @@
 
 #include <tuple>
 
-#include "bindings.h"
 #include "bindings_interrupt.h"
+#include "bindings_placements.h"
 #include "device_anneal.h"
 
 using namespace nb::literals;
@@ -13,30 +13,10 @@ using regal::DeviceSchedule;
 using regal::DeviceSearchResult;
 using regal::Score;
 
-using Rows2d = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 namespace {
 
-// Indices are the caller's: a wrong one must not be used.
-std::vector<int32_t> legal(const DeviceProblem& problem, Rows2d rows) {
-  if (rows.shape(1) != static_cast<size_t>(problem.n_ops)) throw nb::value_error("placements: one device per op");
-  std::vector<int32_t> flat;
-  for (size_t row = 0; row < rows.shape(0); ++row) {
-    for (int32_t v = 0; v < problem.n_ops; ++v) {
-      const int64_t device = rows(row, v);
-      if (device < 0 || device >= problem.n_devices) throw nb::value_error("placements: not a device");
-      const auto d = static_cast<int32_t>(device);
-      if (!problem.may_run_on(v, d) || rows(row, problem.members[problem.group[v]][0]) != device) {
-        throw nb::value_error("placements: not colocated, or a device may not run an op");
-      }
-      flat.push_back(d);
-    }
-  }
-  return flat;
-}
-
 // The sequences in which the ops may run.
-std::vector<int32_t> topological(const DeviceProblem& problem, Rows2d rows) {
+std::vector<int32_t> topological(const DeviceProblem& problem, Table rows) {
   if (rows.shape(1) != static_cast<size_t>(problem.n_ops)) throw nb::value_error("orders: all ops");
   std::vector<int32_t> flat;
   for (size_t row = 0; row < rows.shape(0); ++row) {
@@ -59,11 +39,15 @@ std::vector<int32_t> topological(const DeviceProblem& problem, Rows2d rows) {
 void bind_device_anneal(nb::module_& module) {
   module.def(
       "anneal_devices",
-      [](const DeviceProblem& problem, double per_ns, double per_byte, Rows2d placements, Rows2d orders,
+      [](const DeviceProblem& problem, double per_ns, double per_byte, Table placements, Table orders,
          uint64_t seed, int threads, int64_t evaluations, double seconds, double value,
          Cancel& cancel) -> std::tuple<DeviceSchedule, Score, int64_t, bool> {
         if (placements.shape(0) != orders.shape(0)) throw nb::value_error("as many orders as placements");
-        const std::vector<int32_t> starts = legal(problem, placements), sequences = topological(problem, orders);
+        std::vector<int32_t> starts;
+        for (const std::vector<int32_t>& row : placements_of(problem, placements, false)) {
+          starts.insert(starts.end(), row.begin(), row.end());
+        }
+        const std::vector<int32_t> sequences = topological(problem, orders);
         regal::AnnealSettings settings;
         settings.objective = {per_ns, per_byte};
         settings.seed = seed;
@@ -78,8 +62,8 @@ void bind_device_anneal(nb::module_& module) {
             });
         return {std::move(result.schedule), result.score, result.evaluations, was_interrupted};
       },
-      "problem"_a, "per_ns"_a, "per_byte"_a, "placements"_a, "orders"_a, "seed"_a, "threads"_a, "evaluations"_a, "seconds"_a,
-      "value"_a, "cancel"_a,
+      "problem"_a, "per_ns"_a, "per_byte"_a, "placements"_a, "orders"_a, "seed"_a, "threads"_a,
+      "evaluations"_a, "seconds"_a, "value"_a, "cancel"_a,
       "Anneals placements under list scheduling, from the best of (k, n_ops) placements and orders; see\n"
       "native/device_anneal.h. Returns schedule, score, evaluations, and whether Ctrl-C ended it.");
 }

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "bindings.h"
+#include "bindings_placements.h"
 #include "device_heuristics.h"
 #include "device_heuristics_groups.h"
 
@@ -14,8 +14,6 @@ using regal::DeviceRule;
 using regal::NamedSchedule;
 using regal::Objective;
 using regal::PlacementOrder;
-
-using Placements = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 namespace {
 
@@ -28,23 +26,6 @@ std::vector<int32_t> checked(Ints values, int32_t n, int32_t low, int32_t high, 
     result.push_back(static_cast<int32_t>(value));
   }
   return result;
-}
-
-// A placement that is taken as it is must be legal.
-std::vector<std::vector<int32_t>> placements_of(const DeviceProblem& problem, Placements rows, bool fits) {
-  if (rows.shape(1) != static_cast<size_t>(problem.n_ops)) throw nb::value_error("placements: one device per op");
-  std::vector<std::vector<int32_t>> placements(rows.shape(0), std::vector<int32_t>(problem.n_ops));
-  for (size_t row = 0; row < rows.shape(0); ++row) {
-    for (int32_t v = 0; v < problem.n_ops; ++v) {
-      const int64_t device = rows(row, v);
-      if (device < 0 || device >= problem.n_devices) throw nb::value_error("placements: not a device");
-      placements[row][v] = static_cast<int32_t>(device);
-      const int32_t first = problem.members[problem.group[v]][0];
-      const bool is_legal = problem.may_run_on(v, placements[row][v]) && placements[row][first] == placements[row][v];
-      if (!fits && !is_legal) throw nb::value_error("placements: not colocated, or a device may not run an op");
-    }
-  }
-  return placements;
 }
 
 void bind_rules(nb::module_& module) {
@@ -104,7 +85,7 @@ void bind_device_heuristics(nb::module_& module) {
       "SCT: ETF in which a device waits for the favorite child of its last op (-1: none).");
   module.def(
       "placed_schedules",
-      [](const DeviceProblem& problem, Placements placements, PlacementOrder order, bool fits, double per_ns,
+      [](const DeviceProblem& problem, Table placements, PlacementOrder order, bool fits, double per_ns,
          double per_byte, int threads) {
         const std::vector<std::vector<int32_t>> rows = placements_of(problem, placements, fits);
         nb::gil_scoped_release unlocked;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "bindings.h"
+#include "bindings_placements.h"
 #include "device_bounds.h"
 #include "device_check.h"
 #include "device_problem.h"
@@ -18,7 +18,6 @@ using regal::DeviceSchedule;
 using regal::DeviceVerdict;
 using regal::ScheduleFault;
 using regal::ScheduleVerdict;
-using Table = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Array = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 
 namespace {

@@ -7,6 +7,7 @@
 namespace regal {
 namespace {
 
+// Chosen on random graphs; see docs/decisions/0018-annealing-of-placements.md.
 constexpr double kOrderShare = 0.25;     // of the proposals that change an extra
 constexpr double kLeastExtra = 1e-6;     // of the running time
 constexpr double kMostExtra = 0.2;

@@ -127,7 +127,7 @@ void ScheduleDecoder::encode(std::span<const int32_t> placement, std::span<const
     const int64_t place = ((n - i) << 32) / (n + 1);
     const int64_t key = is_raw() ? place : int64_t{kNeutralKey} + 2 * (place / 4 - ranks_[v]);
     genes[layout_.priority + v] = static_cast<uint32_t>(std::clamp<int64_t>(key, 0, UINT32_MAX));
-    uint32_t* keys = const_cast<uint32_t*>(affinities(genes, v));
+    uint32_t* keys = genes.data() + affinity_of(v);
     std::fill_n(keys, problem_->n_devices(), is_raw() ? 0 : kNeutralKey);
     keys[placement[v]] = UINT32_MAX;
     for (const int32_t t : problem_->reads(v)) {

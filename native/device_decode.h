@@ -70,9 +70,11 @@ class ScheduleDecoder {
   double weight(const Genes& genes, GeneWeight which) const {
     return genes[layout_.weight + which] * 0x1.0p-32;
   }
+  int64_t affinity_of(int32_t op) const {  // its first gene
+    return layout_.affinity + static_cast<int64_t>(problem_->source->group[op]) * problem_->n_devices();
+  }
   const uint32_t* affinities(const Genes& genes, int32_t op) const {
-    return genes.data() + layout_.affinity +
-           static_cast<int64_t>(problem_->source->group[op]) * problem_->n_devices();
+    return genes.data() + affinity_of(op);
   }
   int64_t overflow_with(int32_t op, int32_t device) const {
     return problem_->capacity_may_bind ? live_.overflow_with(op, device) : 0;

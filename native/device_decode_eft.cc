@@ -28,8 +28,6 @@ constexpr std::array<double, 1 << kPullBits> kPulls = make_pulls();
 
 constexpr double kMostPull = 1e17;  // ns; keeps sums in int64
 
-uint32_t share(double of_keys) { return static_cast<uint32_t>(of_keys * UINT32_MAX); }
-
 }  // namespace
 
 int32_t ScheduleDecoder::earliest_device(const Genes& genes, int32_t op) {
@@ -61,21 +59,21 @@ int32_t ScheduleDecoder::earliest_device(const Genes& genes, int32_t op) {
   return best;
 }
 
-// The exponents were chosen on the training graphs of benchmarks/device_quality.py: neutral weights
+// The exponents were chosen on the training graphs of benchmarks/tune_brkga.py: neutral weights
 // bend by 1/32 of the ranks and 1/16 of an op; without a bound the search switches the heuristic off.
 void ScheduleDecoder::decode_eft(const Genes& genes) {
   const CompactDevices& p = *problem_;
   const double follows = 0.5 * std::pow(weight(genes, kColocationWeight), 2);
   const double waits = 0.5 * std::pow(weight(genes, kWaitWeight), 8);
   bends_.affinity = std::exp2(-8 * (1 - weight(genes, kAffinityWeight)));
-  bends_.follows_above = share(1 - follows);
-  bends_.sibling_below = share(follows);
+  bends_.follows_above = key_at(1 - follows);
+  bends_.sibling_below = key_at(follows);
   const auto n = static_cast<size_t>(p.n_ops());
   ready_.start(ranks_,
                {{genes.data() + layout_.priority, n},
                 0.5 * std::exp2(-8 * (1 - weight(genes, kPriorityWeight))),
                 {genes.data() + layout_.wait, n},
-                share(waits)},
+                key_at(waits)},
                timeline_);
   for (int32_t step = 0; step < p.n_ops(); ++step) {
     const int32_t v = ready_.next();

@@ -5,12 +5,6 @@
 #include "device_decode.h"
 
 namespace regal {
-namespace {
-
-uint32_t share(double of_keys) { return static_cast<uint32_t>(of_keys * UINT32_MAX); }
-
-}  // namespace
-
 // No schedule needs less than the op that touches most, and one device never needs more than all.
 void ScheduleDecoder::find_levels() {
   const DeviceProblem& p = *problem_->source;
@@ -56,8 +50,8 @@ int32_t ScheduleDecoder::inherited_device(const Genes& genes, int32_t op) const 
 
 void ScheduleDecoder::decode_inherit(const Genes& genes) {
   const CompactDevices& p = *problem_;
-  bends_.pinned_above = share(1 - 0.5 * std::pow(weight(genes, kAffinityWeight), 2));
-  bends_.sibling_below = share(0.5 * std::pow(weight(genes, kColocationWeight), 2));
+  bends_.pinned_above = key_at(1 - 0.5 * std::pow(weight(genes, kAffinityWeight), 2));
+  bends_.sibling_below = key_at(0.5 * std::pow(weight(genes, kColocationWeight), 2));
   const auto least = static_cast<double>(least_level_), most = static_cast<double>(most_level_);
   bends_.level = static_cast<int64_t>(std::ceil(least * std::pow(most / least, weight(genes, kWaitWeight))));
   const std::span<const uint32_t> keys{genes.data() + layout_.priority, static_cast<size_t>(p.n_ops())};

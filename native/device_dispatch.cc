@@ -102,11 +102,11 @@ void Dispatcher::get(int32_t op) {
 }
 
 void Dispatcher::handle(const Event& event) {
-  if (event.kind == 2) {
+  if (event.kind == Kind::ControlArrives) {
     get(event.id);
     return;
   }
-  if (event.kind == 1) {
+  if (event.kind == Kind::SendEnds) {
     const Timeline::Sent& send = timeline_->sent()[event.id];
     const int32_t link = send.source * n_devices_ + send.target;
     link_is_busy_[link] = 0;
@@ -123,7 +123,7 @@ void Dispatcher::handle(const Event& event) {
     if (latency == 0) {
       get(w);
     } else {
-      schedule({now_ + latency, 2, w});
+      schedule({now_ + latency, Kind::ControlArrives, w});
     }
   }
 }
@@ -134,7 +134,7 @@ void Dispatcher::start_all(Timeline& timeline) {
     const int32_t v = pop(ready_ops_[d]);
     is_busy_[d] = 1;
     timeline.start_op(v, d, now_);
-    schedule({timeline.finish_of(v), 0, v});
+    schedule({timeline.finish_of(v), Kind::OpEnds, v});
   }
   idle_devices_.clear();
   for (const int32_t link : idle_links_) {
@@ -143,7 +143,7 @@ void Dispatcher::start_all(Timeline& timeline) {
       const int32_t tensor = pop(ready);
       timeline.start_send(tensor, link / n_devices_, link % n_devices_, now_);
       link_is_busy_[link] = problem_->source->has_contention;
-      schedule({timeline.sent().back().end, 1, static_cast<int32_t>(timeline.sent().size()) - 1});
+      schedule({timeline.sent().back().end, Kind::SendEnds, static_cast<int32_t>(timeline.sent().size()) - 1});
     }
   }
   idle_links_.clear();

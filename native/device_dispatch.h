@@ -20,10 +20,11 @@ class Dispatcher {
            std::span<const uint32_t> tensor_keys, Timeline& timeline);
 
  private:
+  enum class Kind : int32_t { OpEnds, SendEnds, ControlArrives };
   struct Event {
     int64_t time;
-    int32_t kind;  // 0: an op ends; 1: a send ends; 2: a control edge arrives at an op
-    int32_t id;
+    Kind kind;
+    int32_t id;  // op that ends, started send, op that waits for the control edge
     bool operator<(const Event& other) const { return time > other.time; }
   };
 

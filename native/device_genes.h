@@ -40,6 +40,9 @@ enum GeneWeight : int32_t {
   kGeneWeights
 };
 
+// The key that this share of all keys lies below.
+inline uint32_t key_at(double share) { return static_cast<uint32_t>(share * UINT32_MAX); }
+
 inline GeneLayout::GeneLayout(const DeviceProblem& problem, DeviceDecoder decoder) {
   const bool is_raw = decoder == DeviceDecoder::Raw || decoder == DeviceDecoder::RawList;
   affinity = problem.n_ops;

@@ -4,6 +4,15 @@
 #include <limits>
 
 namespace regal {
+namespace {
+
+template <typename Entry>
+void push(std::vector<Entry>& heap, Entry entry) {
+  heap.push_back(entry);
+  std::push_heap(heap.begin(), heap.end());
+}
+
+}  // namespace
 
 ListScheduler::ListScheduler(const CompactDevices& problem)
     : problem_(&problem),
@@ -73,7 +82,7 @@ int64_t ListScheduler::run(std::span<const int32_t> placement, std::span<const i
       const int32_t op = coming.front().op;
       std::pop_heap(coming.begin(), coming.end());
       coming.pop_back();
-      push(startable, {way_[op], op});
+      push(startable, Entry{way_[op], op});
     }
     const int32_t op = startable.front().op;
     std::pop_heap(startable.begin(), startable.end());
@@ -148,7 +157,7 @@ void ListScheduler::release_sources(std::span<const int32_t> placement) {
       ready_[w] = std::max(ready_[w], lag({w, t}, placement[*first], placement[w]));
     }
   }
-  for (const int32_t op : problem_->sources) push(coming_[placement[op]], {-ready_[op], op});
+  for (const int32_t op : problem_->sources) push(coming_[placement[op]], Entry{-ready_[op], op});
 }
 
 void ListScheduler::finish(int32_t op, std::span<const int32_t> placement) {
@@ -165,7 +174,7 @@ void ListScheduler::finish(int32_t op, std::span<const int32_t> placement) {
       ready_[edge.op] = at;
       cause_[edge.op] = op;
     }
-    if (--left_[edge.op] == 0) push(coming_[there], {-ready_[edge.op], edge.op});
+    if (--left_[edge.op] == 0) push(coming_[there], Entry{-ready_[edge.op], edge.op});
   }
 }
 
@@ -177,11 +186,6 @@ int64_t ListScheduler::arrival(const Edge& edge, int64_t end, int32_t source, in
     sent_[target] = link;
   }
   return sent_[target];
-}
-
-void ListScheduler::push(std::vector<Entry>& heap, Entry entry) const {
-  heap.push_back(entry);
-  std::push_heap(heap.begin(), heap.end());
 }
 
 }  // namespace regal

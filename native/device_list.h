@@ -8,9 +8,9 @@
 namespace regal {
 
 // List scheduling of a given placement: whenever a device is free it runs, of its ops that can
-// start, the one with the longest way to the end. The way counts the times and transfers of this
-// placement; `extra` lengthens the way of an op and of all that leads to it, so that a few numbers
-// reorder whole branches. One per thread; reuses its memory.
+// start, the one with the longest way to the end (its bottom level). The way counts the times and
+// transfers of this placement; `extra` lengthens the way of an op and of all that leads to it, so
+// that a few numbers reorder whole branches. One per thread; reuses its memory.
 //
 // Links send in the sequence in which tensors are made: with contention, or where several ops
 // read one input of the graph, the times are estimates; else they are those of the simulation.
@@ -52,7 +52,6 @@ class ListScheduler {
   void release_sources(std::span<const int32_t> placement);
   void finish(int32_t op, std::span<const int32_t> placement);
   int64_t arrival(const Edge& edge, int64_t end, int32_t source, int32_t target);
-  void push(std::vector<Entry>& heap, Entry entry) const;
 
   const CompactDevices* problem_;
   int32_t n_devices_;

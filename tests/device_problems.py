@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -204,3 +204,27 @@ def random_order(problem: TinyDevices, rng: random.Random) -> list[int]:
         ]
         order.append(rng.choice(ready))
     return order
+
+
+def pair_of_devices(**changes: Any) -> TinyDevices:
+    """Return x -> a -> t -> b, with a on device 0 and b on device 1 by choice of the tests."""
+    base = TinyDevices(
+        n_devices=2,
+        durations=((3, 3), (2, 2)),
+        workspace=(0, 0),
+        groups=(-1, -1),
+        reads=((0, 0), (1, 1)),
+        producers=(-1, 0, 1),
+        storages=(0, 1, 2),
+        outputs=frozenset({2}),
+        controls=(),
+        bytes=(5, 7, 4),
+        in_place=(),
+        resident_bytes=(),
+        resident_users=(),
+        capacity=(10, 10),
+        links=((-1, 0), (0, -1)),
+        transfers=((1, 4, 1),),
+        latency=((0, 9), (9, 0)),
+    )
+    return replace(base, **changes)

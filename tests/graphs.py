@@ -42,3 +42,16 @@ def random_graph(seed: int, n_ops: int, *, alignment: int = 1, concats: bool = F
             sizes[value] = g.size_of(value)
     outputs = rng.sample(values[-3:], rng.randint(1, min(2, len(values))))
     return g.build(outputs=sorted(outputs), alignment=alignment)
+
+
+def two_branches() -> Graph:
+    """Return x -> a -> c, x -> b -> d, add(c, d), with a parameter of 100 bytes read by b."""
+    g = GraphBuilder("branches")
+    x = g.input("x", 8)
+    w = g.parameter("w", 100)
+    a = g.op("A", [x], [16], name="a")
+    b = g.op("B", [x, w], [16], name="b", workspace=4)
+    c = g.op("C", a, [8], name="c")
+    d = g.op("D", b, [8], name="d")
+    y = g.op("Add", [*c, *d], [8], name="add", in_place=[(0, 0)])
+    return g.build(outputs=y)

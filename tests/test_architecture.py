@@ -1,10 +1,13 @@
 """The folder order is the data flow; this file keeps it true."""
 
 import ast
+import re
+from fnmatch import fnmatch
 from pathlib import Path
 
-SRC = Path(__file__).parents[1] / "src" / "regal"
-NATIVE = SRC.parents[1] / "native"
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "regal"
+NATIVE = ROOT / "native"
 ORDER = [
     {"errors", "_native", "__version__"},
     {"units", "files", "child"},
@@ -21,6 +24,7 @@ ORDER = [
     {"scheduling"},
     {"pipeline", "report", "torch"},
     {"inspection", "comparison", "schedule_comparison", "validation", "data"},
+    {"evaluation"},
     {"__init__"},
     {"cli"},
     {"__main__"},
@@ -66,6 +70,8 @@ def test_only_the_bindings_know_python() -> None:
 
 def test_no_file_is_longer_than_the_limit() -> None:
     files = [*SRC.rglob("*.py"), *NATIVE.glob("*.cc"), *NATIVE.glob("*.h")]
+    for part in ("tests", "benchmarks", "tools"):
+        files += (ROOT / part).rglob("*.py")
     lengths = {str(file): len(file.read_text().splitlines()) for file in files}
     too_long = {file: n for file, n in lengths.items() if n > LONGEST_FILE}
     assert not too_long
@@ -73,7 +79,40 @@ def test_no_file_is_longer_than_the_limit() -> None:
 
 def test_no_test_loads_tensorflow_into_its_own_process() -> None:
     # Its libraries do not stand beside those of OR-tools: the process crashes later, elsewhere.
-    tests = SRC.parents[1] / "tests"
     loads = 'importorskip("' + "tensorflow"
-    wrong = [file.name for file in tests.rglob("test_*.py") if loads in file.read_text()]
+    wrong = [file.name for file in (ROOT / "tests").rglob("test_*.py") if loads in file.read_text()]
     assert not wrong
+
+
+def named_in(page: str, prefix: str = "") -> set[str]:
+    """Return what stands in backquotes in the first column of the tables of a page."""
+    lines = (ROOT / page).read_text().splitlines()
+    first = [line.split("|")[1] for line in lines if line.startswith("|")]
+    found = {name for cell in first for name in re.findall("`([^`]+)`", cell)}
+    return {name.removeprefix(prefix).rstrip("/") for name in found}
+
+
+def test_the_architecture_page_names_every_native_file() -> None:
+    patterns = named_in("ARCHITECTURE.md")
+    files = [file.name for file in [*NATIVE.glob("*.cc"), *NATIVE.glob("*.h")]]
+    missing = [file for file in files if not any(fnmatch(file, pattern) for pattern in patterns)]
+    assert not missing
+    absent = [p for p in patterns if re.search(r"[*]|[.](cc|h)$", p) and not list(NATIVE.glob(p))]
+    assert not absent
+
+
+def test_the_architecture_page_names_every_folder_and_module() -> None:
+    names = named_in("ARCHITECTURE.md", "src/regal/")
+    parts = [path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    parts += [path.name for path in SRC.glob("*.py") if not path.name.startswith("_")]
+    assert sorted(set(parts) - names) == []
+
+
+def test_the_benchmarks_page_names_every_benchmark() -> None:
+    page = (ROOT / "benchmarks" / "README.md").read_text()
+    programs = [
+        file.name
+        for file in (ROOT / "benchmarks").glob("*.py")
+        if "__main__" in file.read_text() and file.name != "run.py"
+    ]
+    assert [name for name in programs if name not in page] == []

@@ -10,7 +10,7 @@ import pytest
 from regal.cli.main import main
 
 ROOT = Path(__file__).parents[1]
-NEEDS_A_FILE = re.compile(r'"\w+\.(onnx|tflite)"')
+NEEDS_A_FILE = re.compile(r'"\w+\.(onnx|tflite|pb)"')
 MODEL = ROOT / "examples" / "models" / "wakeword_streaming_int8.tflite"
 
 

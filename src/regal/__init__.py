@@ -1,10 +1,12 @@
-"""Plan how a neural-network graph executes: less peak memory, checked and applied.
+"""Plan how a neural-network graph executes: checked, applied, verified in the real runtime.
 
 ```python
 import regal
 
-result = regal.optimize("model.tflite", "smaller.tflite")
+result = regal.optimize("model.tflite", "smaller.tflite")  # one device: less memory
 print(result.peak_bytes, result.verification)
+result = regal.schedule("graph.pb", "placed.pb", devices="2")  # several: faster, or fits
+print(result.time_ns, result.peak_bytes, result.verification)
 ```
 """
 
@@ -48,6 +50,8 @@ def optimize(
     threads: int = 1,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     dims: Mapping[str, int] | None = None,
+    devices: str | None = None,
+    profiles: Sequence[str | Path] = (),
     capacity: int | None = None,
     ort_level: str = "none",
     in_place: bool = True,
@@ -58,7 +62,7 @@ def optimize(
     """Return a checked plan that needs less memory; with `out`, apply and verify it too.
 
     Args:
-        model: a .tflite, .onnx or graph .json file.
+        model: a TensorFlow, ONNX, .tflite, graph .json or task-graph file.
         out: where the applied model goes; None writes nothing.
         method: a search method (`regal compare` lists them).
         evaluations: search budget in simulated plans; None: the method's default.
@@ -67,6 +71,8 @@ def optimize(
         threads: changes the speed, never the result.
         shapes: input name -> shape, where the file leaves it open.
         dims: symbolic dimension -> size.
+        devices: a preset or .toml file of one device; None: the one of the file, or a CPU.
+        profiles: files of `regal profile`, whose op times override the cost model.
         capacity: arena bytes that must not be exceeded; see `Result.fits`.
         ort_level: "basic" or "extended": ONNX Runtime optimizes an ONNX model first.
         in_place: ops may write over an input that dies; off for kernels that do not survive it.
@@ -75,7 +81,8 @@ def optimize(
         force: replace `out` if it exists.
 
     Raises:
-        UsageError: `out` exists, or is the input.
+        UsageError: several devices are asked for (use `schedule`), or `out` exists, or is the
+            input.
         ModelError: the model is broken or not supported.
         BackendError: the runtime cannot take the plan.
     """
@@ -83,6 +90,8 @@ def optimize(
     from regal.options import Options
 
     options = Options(
+        devices=devices,
+        profiles=tuple(Path(path) for path in profiles),
         method=method,
         evaluations=evaluations,
         seconds=seconds,
@@ -116,6 +125,10 @@ def schedule(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     dims: Mapping[str, int] | None = None,
     profiles: Sequence[str | Path] = (),
+    capacity: int | None = None,
+    ort_level: str = "none",
+    in_place: bool = True,
+    sub_buffers: bool = True,
     verify: bool = True,
     force: bool = False,
 ) -> ScheduleResult:
@@ -136,6 +149,10 @@ def schedule(
         shapes: input name -> shape, where the file leaves it open.
         dims: symbolic dimension -> size.
         profiles: files of `regal profile`, whose op times override the cost model.
+        capacity: bytes of each device that must not be exceeded; see `ScheduleResult.fits`.
+        ort_level: "basic" or "extended": ONNX Runtime optimizes an ONNX model first.
+        in_place: ops may write over an input that dies.
+        sub_buffers: in bodies, parts of concatenations and slices may lie inside the whole.
         verify: run both models in the real runtime, in child processes.
         force: replace `out` if it exists.
 
@@ -161,6 +178,10 @@ def schedule(
         threads=threads,
         shapes=shapes or {},
         dims=dims or {},
+        capacity=capacity,
+        ort_level=ort_level,
+        in_place=in_place,
+        sub_buffers=sub_buffers,
         verify=verify,
         force=force,
     )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,16 @@ class ChildRun:
     end: str  # "" if it ended well, else in words
     stdout: str
     stderr: str
+
+
+def installed(*packages: str) -> str:
+    """Return name and version of the first of these packages that is there, "" if none is."""
+    for package in packages:
+        try:
+            return f"{package} {version(package)}"
+        except PackageNotFoundError:
+            continue
+    return ""
 
 
 def run_module(

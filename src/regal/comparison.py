@@ -17,9 +17,23 @@ if TYPE_CHECKING:
 
     from regal.graph.types import LoadedModel
     from regal.options import Options
+    from regal.result import Result
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 50_000  # of each method, where the caller sets no limit
+# What a report compares a result with: orders that need no search.
+RULES = (
+    "file-order",
+    "dfs",
+    "bfs",
+    "greedy-memory",
+    "lpmf",
+    "xla-list",
+    "xla-dfs",
+    "inductor-dfs",
+    "ort-default",
+)
+MOST_RULED_OPS = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +58,31 @@ def compare_methods(model: LoadedModel, names: Sequence[str] | None, options: Op
     if options.evaluations is None and options.seconds is None:
         options = replace(options, evaluations=DEFAULT_EVALUATIONS)
     names = [require_method(name) for name in (names or METHODS)]
-    rows = [_runtime_row(model), *(_method_row(model, name, options) for name in names)]
+    return _ranked([_runtime_row(model), *(_method_row(model, name, options) for name in names)])
+
+
+def compare_with_rules(result: Result, options: Options) -> dict[str, Any] | None:
+    """Return the JSON object of a comparison of a result with orders that need no search.
+
+    None: the graph has more than MOST_RULED_OPS ops, for which that takes too long.
+    """
+    if max(len(graph.ops) for graph in result.model.entries) > MOST_RULED_OPS:
+        return None
+    found = Row(
+        method=result.plan.method,
+        peak_bytes=result.peak_bytes,
+        arena_bytes=result.arena_bytes,
+        peak_bound=result.peak_bound,
+        evaluations=result.plan.evaluations,
+        seconds=result.seconds,
+    )
+    names = [name for name in RULES if name != found.method]
+    rows = [_runtime_row(result.model), *(_method_row(result.model, n, options) for n in names)]
+    return comparison_to_dict(str(result.path), result.model, _ranked([found, *rows]), options)
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows least peak first, with the best bound that any of them proved."""
     bound = max((row.peak_bound for row in rows), default=0)
     rows = [replace(row, peak_bound=bound) for row in rows]
     return sorted(rows, key=lambda row: (bool(row.failure), row.peak_bytes, row.arena_bytes))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regal._native import simulate
+from regal.cost.work import graph_flops, graph_moved_bytes, uncounted_ops
 from regal.graph.memory import counted_storages, parameter_bytes, state_bytes, steps_of
 from regal.plan.problem import order_problem, planned_workspace
 from regal.search.planner import peak_floor
@@ -48,6 +49,10 @@ class Inspection:
     # In the order of the file, which a runtime that orders by itself can be told to keep.
     file_order_peak_bytes: int
     advice: tuple[str, ...]
+    # Of one run, in any order; loops whose trips nobody knows count once.
+    flops: int
+    moved_bytes: int
+    uncounted_ops: int  # whose operations no rule counts
 
 
 def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
@@ -70,6 +75,9 @@ def inspect_graph(graph: Graph, plan: Plan) -> Inspection:
         peak_bound=min(bound, plan.peak_bytes),
         file_order_peak_bytes=int(in_file_order.peak_bytes),
         advice=tuple(_advice(graph, plan, step, live, taken_over, bound)) if step >= 0 else (),
+        flops=graph_flops(graph),
+        moved_bytes=graph_moved_bytes(graph),
+        uncounted_ops=uncounted_ops(graph),
     )
 
 
@@ -169,6 +177,9 @@ def _part_to_dict(part: Inspection) -> dict[str, Any]:
         "arena_bytes": plan.arena_bytes,
         "parameter_bytes": parameter_bytes(graph),
         "state_bytes": state_bytes(graph),
+        "flops": part.flops,
+        "moved_bytes": part.moved_bytes,
+        "uncounted_ops": part.uncounted_ops,
         "file_order_peak_bytes": part.file_order_peak_bytes,
         "lower_bound": {"peak_bytes": part.peak_bound},
         "peak_step": part.peak_step,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from regal.backends import backend_of
+from regal.backends import backend_of, files_of
 from regal.cost.types import FORBIDDEN
 from regal.devices.presets import system_file
 from regal.errors import UsageError
@@ -22,12 +22,13 @@ from regal.plan.check import require_valid_model_plan
 from regal.plan.types import ModelPlan
 from regal.result import Result
 from regal.schedule_result import ScheduleResult
-from regal.scheduling import costs_of, optimize_schedule, system_for
+from regal.scheduling import costs_of, optimize_schedule, profile_notes, system_for
 from regal.search.devices.objectives import require_objective
 from regal.search.meter import Meter
 from regal.search.methods import DEFAULT_METHOD, DEFAULT_SECONDS, method_named
 from regal.search.packing import before_plan
 from regal.search.planner import Search, plan_model
+from regal.search.pool_plan import with_pools
 from regal.units import require_seed
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 ONE_DEVICE_TIME = (
     "on one device no decision of this version changes the running time: memory is what is lowered"
 )
+POOLS = "pools: the plan (--plan) says where each buffer lies; a written model has one arena"
 
 
 def optimize(path: Path, out: Path | None = None, options: Options | None = None) -> Result:
@@ -89,6 +91,10 @@ def _optimize_memory(
     before = plan_before(model)
     started = time.perf_counter()
     plan = require_valid_model_plan(model, search(model, options))
+    pools = system.devices[0].pools
+    if pools:
+        before = with_pools(model.entries, before, pools, in_one=True)
+        plan = with_pools(model.entries, plan, pools, in_one=True)
     result = Result(
         path=path,
         model=model,
@@ -102,13 +108,32 @@ def _optimize_memory(
         capacity=options.capacity,
         verify_skipped="no output was asked for: pass -o OUT",
     )
+    if pools:
+        result = _faster_in_pools(result, with_pools(model.entries, plan, pools))
     return result if out is None else apply_and_verify(result, out, options)
+
+
+def _faster_in_pools(result: Result, plan: ModelPlan) -> Result:
+    """Return the result with its plan, or with `plan`, whose buffers lie in other pools.
+
+    One arena leaves the fast pool to weights where it does not fit there; spread over the pools,
+    activations come first. Which is faster depends on what the ops read.
+    """
+    kept, other = (
+        (result.overflow_of(each), result.time_of(each) or 0) for each in (result.plan, plan)
+    )
+    return result if kept < other else replace(result, plan=plan)
 
 
 def _notes(
     model: LoadedModel, system: System, costs: Sequence[GraphCost], options: Options
 ) -> tuple[str, ...]:
-    notes = [ONE_DEVICE_TIME] if options.objective != "memory" else []
+    has_pools = bool(system.devices[0].pools)
+    notes = [*profile_notes(model, system, options.profiles)]
+    if options.objective != "memory" and not has_pools:
+        notes.append(ONE_DEVICE_TIME)
+    if has_pools:
+        notes.append(POOLS)
     unable = [
         op
         for graph, cost in zip(model.entries, costs, strict=True)
@@ -243,11 +268,6 @@ def _without_growth(backend: Backend, best: _Written, name: str, options: Option
             if not verification.grows:
                 return best
     return best
-
-
-def files_of(backend: Backend, applied: AppliedModel, out: Path) -> dict[str, bytes]:
-    """Return the files of an applied model, the model itself in the form that `out` asks for."""
-    return {**applied.files, "": backend.encoded(applied.files[""], out)}
 
 
 def _verified(

@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from regal.cost.pool_times import pooled_time_ns
 from regal.cost.types import FORBIDDEN
-from regal.devices.file import system_to_dict
+from regal.devices.file import pool_to_dict, system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
 from regal.plan.residents import residents_of
+from regal.plan.sub_buffers import embedded
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from regal.backends.types import RuntimeCheck, Verification
     from regal.cost.types import GraphCost
     from regal.devices.types import System
-    from regal.graph.types import LoadedModel
-    from regal.plan.types import ModelPlan
+    from regal.graph.types import Graph, LoadedModel
+    from regal.plan.types import ModelPlan, Plan
 
 SCHEMA = "regal.result/1"
-NS_PER_S = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +49,36 @@ class Result:
 
     @property
     def time_ns(self) -> int | None:
-        """Return the predicted running time: every order has the same; None: it cannot run."""
+        """Return the predicted running time of the plan; None: it cannot run."""
+        return self.time_of(self.plan)
+
+    @property
+    def time_bound_ns(self) -> int | None:
+        """Return a predicted time that no plan beats: with all in the fastest pool."""
+        return self.time_of(None)
+
+    def time_of(self, plan: ModelPlan | None) -> int | None:
+        """Return the predicted running time; None: the device cannot run an op.
+
+        Without pools every plan takes the same time. With them an op is as fast as the memories
+        in which `plan` puts its buffers; no plan stands for the fastest pool alone.
+        """
         times = [[row[0] for row in cost.op_ns] for cost in self.costs]
         if any(FORBIDDEN in entry for entry in times):
             return None
-        return max(sum(entry) for entry in times)
+        device = self.system.devices[0]
+        if not device.pools:
+            return max(sum(entry) for entry in times)
+        plans = (None,) * len(times) if plan is None else plan.plans
+        return max(
+            pooled_time_ns(*_where(graph, entry), device, cost)
+            for graph, entry, cost in zip(self.model.entries, plans, self.costs, strict=True)
+        )
+
+    def spill_ns_of(self, plan: ModelPlan) -> int | None:
+        """Return what `plan` takes longer than with all its buffers in the fastest pool."""
+        time_ns, bound_ns = self.time_of(plan), self.time_bound_ns
+        return None if time_ns is None or bound_ns is None else time_ns - bound_ns
 
     @property
     def peak_bytes(self) -> int:
@@ -89,6 +117,7 @@ class Result:
             return 0
         return max(
             0,
+            plan.pool_overflow_bytes,
             *(
                 (entry.peak_bytes if self.system.capacity_counts_live else 0)
                 + sum(resident.bytes for resident in residents_of(graph))
@@ -123,7 +152,7 @@ class Result:
 def result_to_dict(result: Result) -> dict[str, Any]:
     """Return the JSON object of a result."""
     graphs = result.model.entries
-    time_s = None if result.time_ns is None else result.time_ns / NS_PER_S
+    bound_ns = result.time_bound_ns
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "model": str(result.path),
@@ -135,17 +164,17 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         "evaluations": result.plan.evaluations,
         "seconds": round(result.seconds, 6),
         "devices": system_to_dict(result.system)["devices"],
-        "before": _figures(result, result.before, time_s),
-        "after": _figures(result, result.plan, time_s),
+        "before": _figures(result, result.before),
+        "after": _figures(result, result.plan),
         "lower_bound": {
             "peak_bytes": result.peak_bound,
             "arena_bytes": result.plan.arena_bound,
-            "time_s": time_s,
+            "time_s": _seconds(bound_ns),
         },
         "optimal": {
             "order": result.is_order_optimal,
             "arena": result.is_arena_optimal,
-            "time": None if time_s is None else True,
+            "time": None if bound_ns is None else result.time_ns == bound_ns,
         },
         "cost_sources": dict(result.costs[0].coverage),
         "parameter_bytes": max(parameter_bytes(graph) for graph in graphs),
@@ -167,14 +196,40 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     return document
 
 
-def _figures(result: Result, plan: ModelPlan, time_s: float | None) -> dict[str, Any]:
-    return {
+def _figures(result: Result, plan: ModelPlan) -> dict[str, Any]:
+    time_ns = result.time_of(plan)
+    figures = {
         "peak_bytes": plan.peak_bytes,
         "arena_bytes": plan.arena_bytes,
         "peak_bytes_per_device": [plan.peak_bytes],
         "overflow_bytes": result.overflow_of(plan),
-        "time_s": time_s,
+        "time_s": _seconds(time_ns),
     }
+    pools = result.system.devices[0].pools
+    if pools:
+        figures["pools"] = [
+            {**pool_to_dict(pool), "used_bytes": used}
+            for pool, used in zip(pools, plan.pool_bytes, strict=True)
+        ]
+        figures["spilled_bytes"] = sum(plan.pool_bytes[1:])
+        figures["spill_s"] = _seconds(result.spill_ns_of(plan))
+    return figures
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / NS_PER_S
+
+
+def _where(graph: Graph, plan: Plan | None) -> tuple[Graph, Mapping[int, int], Mapping[int, int]]:
+    """Return the graph with joined storages, and the pools of its storages and workspaces."""
+    if plan is None or plan.pools is None:
+        return graph, {}, {}
+    graph = embedded(graph, plan.sub_buffers)
+    pools = plan.pools
+    rows = zip(residents_of(graph), pools.residents, strict=True)
+    where = {storage: slot.pool for storage, slot in pools.storages.items()}
+    where |= {row.storage: slot.pool for row, slot in rows}
+    return graph, where, {op: slot.pool for op, slot in pools.workspaces.items()}
 
 
 def verification_to_dict(verification: Verification | None) -> dict[str, Any] | None:

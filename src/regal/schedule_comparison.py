@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 from regal.devices.file import system_to_dict
 from regal.errors import RegalError
 from regal.plan.schedule_check import require_valid_model_schedule
-from regal.result import NS_PER_S
-from regal.schedule_result import (
-    overflow_bytes,
-    peak_bound,
-    peak_bytes,
-    time_bound_ns,
-    time_ns,
-)
 from regal.scheduling import costs_of, schedule_before, search_schedule
 from regal.search.devices.methods import DEVICE_METHODS, require_device_method
 from regal.search.devices.objectives import objective_of
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +22,17 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
     from regal.options import Options
     from regal.plan.schedule import ModelSchedule
+    from regal.schedule_result import ScheduleResult
 
 SCHEMA = "regal.comparison/1"
 DEFAULT_EVALUATIONS = 5_000  # of each method, where the caller sets no limit
-CP_SAT_SECONDS = 5.0  # methods that count no evaluations end by the clock alone
+# Solvers end by the clock: they count few evaluations, or none, and each takes long.
+SOLVERS = ("cp-sat", "window-polish")
+SOLVER_SECONDS = 5.0
 LEARNING_EVALUATIONS = 500  # learning on one graph takes about 20 ms of each
+# What a report compares a result with: no search, 0.3 s of each for 2,500 ops.
+RULES = ("single-device", "round-robin", "m-topo", "m-etf", "etf", "heft", "cpop", "peft")
+MOST_RULED_OPS = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,29 @@ def compare_schedules(
     costs = costs_of(model, system, options.profiles)
     before = schedule_before(model, system, costs)
     today = _row("before", before, before, options, 0.0)
-    rows = [today, *(_method_row(model, system, costs, before, n, options) for n in names)]
+    return _ranked([today, *(_method_row(model, system, costs, before, n, options) for n in names)])
+
+
+def compare_with_rules(result: ScheduleResult, options: Options) -> dict[str, Any] | None:
+    """Return the JSON object of a comparison of a result with rules that need no search.
+
+    None: the graph has more than MOST_RULED_OPS ops, for which that takes too long.
+    """
+    if max(len(graph.ops) for graph in result.model.entries) > MOST_RULED_OPS:
+        return None
+    model, plan, before = result.model, result.plan, result.before
+    names = [name for name in RULES if name != plan.method]
+    rows = [
+        _row("before", before, before, options, 0.0),
+        _row(plan.method, plan, before, options, result.seconds),
+        *(_method_row(model, plan.system, result.costs, before, n, options) for n in names),
+    ]
+    path = str(result.path)
+    return schedule_comparison_to_dict(path, model, plan.system, _ranked(rows), options)
+
+
+def _ranked(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
+    """Return the rows best first, with the best bounds and values relative to the best method."""
     time_bound = max((row.time_bound_ns for row in rows), default=0)
     memory_bound = max((row.peak_bound for row in rows), default=0)
     best = min((row.value for row in rows if not row.failure), default=0.0)
@@ -103,8 +124,8 @@ def _method_row(
 ) -> ScheduleRow:
     started = time.perf_counter()
     options = replace(options, method=name)
-    if name == "cp-sat" and options.seconds is None:
-        options = replace(options, seconds=CP_SAT_SECONDS)
+    if name in SOLVERS and options.seconds is None:
+        options = replace(options, seconds=SOLVER_SECONDS)
     if name == "graph-as-sequence" and options.evaluations == DEFAULT_EVALUATIONS:
         options = replace(options, evaluations=LEARNING_EVALUATIONS)
     try:
@@ -121,17 +142,17 @@ def _row(
     objective = objective_of(
         options.objective,
         options.weights,
-        before_time_ns=time_ns(before),
-        before_peak_bytes=peak_bytes(before),
+        before_time_ns=before.time_ns,
+        before_peak_bytes=before.peak_bytes,
     )
     return ScheduleRow(
         method=name,
-        time_ns=time_ns(plan),
-        peak_bytes=peak_bytes(plan),
-        overflow_bytes=overflow_bytes(plan),
-        value=objective.value(time_ns(plan), peak_bytes(plan)),
-        time_bound_ns=time_bound_ns(plan),
-        peak_bound=peak_bound(plan),
+        time_ns=plan.time_ns,
+        peak_bytes=plan.peak_bytes,
+        overflow_bytes=plan.overflow_bytes,
+        value=objective.value(plan.time_ns, plan.peak_bytes),
+        time_bound_ns=plan.time_bound_ns,
+        peak_bound=plan.peak_bound,
         evaluations=plan.evaluations,
         seconds=seconds,
     )

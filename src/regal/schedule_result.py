@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from regal.devices.file import system_to_dict
 from regal.graph.memory import parameter_bytes, state_bytes
-from regal.result import NS_PER_S, SCHEMA, verification_to_dict
+from regal.result import SCHEMA, verification_to_dict
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class ScheduleResult:
     """A checked schedule beside the "before", and what the runtime said.
 
-    One entry of a model runs at a time, so figures of a model are the largest of its entries.
+    Figures of a model with several entries are the largest of its entries.
     """
 
     path: Path
@@ -37,11 +38,52 @@ class ScheduleResult:
     verify_skipped: str = ""
     out: Path | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
+    is_order_whole: bool = True  # False: the file cannot hold the whole order (a note says where)
+
+    @property
+    def time_ns(self) -> int:
+        """Return the predicted running time of the plan."""
+        return self.plan.time_ns
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the largest peak of a device in the plan."""
+        return self.plan.peak_bytes
+
+    @property
+    def arena_bytes(self) -> int:
+        """Return the largest arena of a device in the plan."""
+        return self.plan.arena_bytes
+
+    @property
+    def time_bound_ns(self) -> int:
+        """Return a running time that no schedule can beat: proven."""
+        return self.plan.time_bound_ns
+
+    @property
+    def peak_bound(self) -> int:
+        """Return a peak that no schedule can beat: proven."""
+        return self.plan.peak_bound
+
+    @property
+    def is_time_optimal(self) -> bool:
+        """Return whether no schedule is faster: proven."""
+        return self.time_ns <= self.time_bound_ns
+
+    @property
+    def is_peak_optimal(self) -> bool:
+        """Return whether no schedule has a lower peak: proven."""
+        return self.peak_bytes <= self.peak_bound
+
+    @property
+    def is_arena_optimal(self) -> bool:
+        """Return whether no offsets need less, the schedule as it is: proven."""
+        return self.arena_bytes <= self.peak_bytes
 
     @property
     def fits(self) -> bool:
         """Return whether no device needs more memory than it has."""
-        return overflow_bytes(self.plan) == 0
+        return self.plan.overflow_bytes == 0
 
     @property
     def is_equal(self) -> bool:
@@ -54,47 +96,18 @@ class ScheduleResult:
     def is_good(self) -> bool:
         """Return whether the result may be used: it fits, and no runtime saw another model.
 
-        That is one with other outputs, or one that left placement or order.
+        That is one with other outputs, or one that left the placement, or an order that was
+        written whole.
         """
-        honored = self.verification is None or self.verification.is_honored
+        honored = self.verification is None or self.verification.is_honored(
+            whole_order=self.is_order_whole
+        )
         return self.fits and self.is_equal and honored
-
-
-def time_ns(plan: ModelSchedule) -> int:
-    """Return the running time of the slowest entry."""
-    return max(entry.figures.time_ns for entry in plan.plans)
-
-
-def peak_bytes(plan: ModelSchedule) -> int:
-    """Return the largest peak of a device in any entry."""
-    return max(entry.figures.peak for entry in plan.plans)
-
-
-def arena_bytes(plan: ModelSchedule) -> int:
-    """Return the largest arena of a device in any entry."""
-    return max(max(entry.arena_bytes) for entry in plan.plans)
-
-
-def overflow_bytes(plan: ModelSchedule) -> int:
-    """Return the bytes above the memories, summed over devices, of the worst entry."""
-    return max(entry.figures.overflow_bytes for entry in plan.plans)
-
-
-def time_bound_ns(plan: ModelSchedule) -> int:
-    """Return a running time that no schedule of the model can beat: proven."""
-    return max(entry.time_bound_ns for entry in plan.plans)
-
-
-def peak_bound(plan: ModelSchedule) -> int:
-    """Return a peak that no schedule of the model can beat: proven."""
-    return max(entry.peak_bound for entry in plan.plans)
 
 
 def schedule_result_to_dict(result: ScheduleResult) -> dict[str, Any]:
     """Return the JSON object of a result on several devices."""
     plan, graphs = result.plan, result.model.entries
-    peaks = [entry.figures.peak for entry in plan.plans]
-    bounds = [entry.peak_bound for entry in plan.plans]
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "model": str(result.path),
@@ -111,14 +124,14 @@ def schedule_result_to_dict(result: ScheduleResult) -> dict[str, Any]:
         "before": figures_to_dict(result.before),
         "after": figures_to_dict(plan),
         "lower_bound": {
-            "peak_bytes": peak_bound(plan),
-            "arena_bytes": peak_bound(plan),
-            "time_s": time_bound_ns(plan) / NS_PER_S,
+            "peak_bytes": result.peak_bound,
+            "arena_bytes": result.peak_bound,
+            "time_s": result.time_bound_ns / NS_PER_S,
         },
         "optimal": {
-            "order": max(peaks) <= max(bounds),
-            "arena": arena_bytes(plan) <= peak_bytes(plan),
-            "time": time_ns(plan) <= time_bound_ns(plan),
+            "order": result.is_peak_optimal,
+            "arena": result.is_arena_optimal,
+            "time": result.is_time_optimal,
         },
         "fits": result.fits,
         "parameter_bytes": max(parameter_bytes(graph) for graph in graphs),
@@ -127,6 +140,7 @@ def schedule_result_to_dict(result: ScheduleResult) -> dict[str, Any]:
         "output": str(result.out) if result.out else None,
         "verified": verification_to_dict(result.verification),
         "notes": list(result.notes),
+        "order_written": result.is_order_whole,
     }
     if document["verified"] is None:
         document["verify_skipped"] = result.verify_skipped
@@ -138,12 +152,12 @@ def figures_to_dict(plan: ModelSchedule) -> dict[str, Any]:
     devices = range(len(plan.system.devices))
     entries = [entry.figures for entry in plan.plans]
     return {
-        "peak_bytes": peak_bytes(plan),
-        "arena_bytes": arena_bytes(plan),
+        "peak_bytes": plan.peak_bytes,
+        "arena_bytes": plan.arena_bytes,
         "peak_bytes_per_device": [max(f.peak_bytes[d] for f in entries) for d in devices],
         "arena_bytes_per_device": [max(p.arena_bytes[d] for p in plan.plans) for d in devices],
         "resident_bytes_per_device": [max(f.resident_bytes[d] for f in entries) for d in devices],
-        "overflow_bytes": overflow_bytes(plan),
-        "time_s": time_ns(plan) / NS_PER_S,
+        "overflow_bytes": plan.overflow_bytes,
+        "time_s": plan.time_ns / NS_PER_S,
         "transfers": sum(len(entry.schedule.transfers) for entry in plan.plans),
     }

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regal.backends import backend_of, schedule_backend_of
+from regal.backends import backend_of, files_of, schedule_backend_of
 from regal.cost.profile import Profiles, read_profile
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import device_count, system_named
 from regal.devices.types import copies_of, with_memory
 from regal.files import write_all
 from regal.plan.schedule_check import require_valid_model_schedule
-from regal.schedule_result import ScheduleResult, overflow_bytes, peak_bytes, time_ns
+from regal.schedule_result import ScheduleResult
 from regal.search.devices.methods import device_method_named, keeps_before
 from regal.search.devices.planner import DeviceSearch, before_schedule, plan_schedules
 from regal.search.meter import Meter
@@ -53,7 +53,9 @@ def optimize_schedule(
         seconds=time.perf_counter() - started,
         verify_skipped="no output was asked for: pass -o OUT",
     )
-    result = replace(result, notes=_notes(result))
+    result = replace(
+        result, notes=(*profile_notes(model, system, options.profiles), *_notes(result))
+    )
     return result if out is None else _apply_and_verify(result, out, options)
 
 
@@ -79,8 +81,26 @@ def costs_of(
     model: LoadedModel, system: System, profiles: Sequence[Path] = ()
 ) -> tuple[GraphCost, ...]:
     """Return the costs of all entries; profile files override the roofline op by op."""
-    measured = Profiles(tuple(read_profile(path) for path in profiles)) if profiles else None
+    measured = Profiles(tuple(map(read_profile, profiles))) if profiles else None
     return tuple(graph_cost(graph, system, measured) for graph in model.entries)
+
+
+def profile_notes(model: LoadedModel, system: System, profiles: Sequence[Path]) -> tuple[str, ...]:
+    """Return a line on how many ops of the main graph have measured times, and where they hold."""
+    if not profiles:
+        return ()
+    measured = Profiles(tuple(map(read_profile, profiles)))
+    graph, kinds = model.graph, {profile.device_kind for profile in measured.profiles}
+    covered = sum(bool(measured.times_of(op, graph)) for op in graph.ops)
+    line = f"profile: {covered:,} of {len(graph.ops):,} ops have measured times"
+    others = [device.name for device in system.devices if device.kind not in kinds]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        line += (
+            f", which apply to {', '.join(sorted(kinds))}-kind devices only: not to '{others[0]}'"
+            f"{more}"
+        )
+    return (line,)
 
 
 def schedule_before(
@@ -109,7 +129,7 @@ def search_schedule(
         threads=options.threads,
         in_place=options.in_place,
         sub_buffers=options.sub_buffers,
-        keeps_today=keeps_before(options.method),
+        keeps_before=keeps_before(options.method),
     )
     return plan_schedules(model, system, costs, search, before)
 
@@ -118,14 +138,16 @@ def _apply_and_verify(result: ScheduleResult, out: Path, options: Options) -> Sc
     """Write the applied model to `out` once the runtime agrees with it."""
     backend = schedule_backend_of(result.model.framework)
     applied = backend.apply_schedule(result.model, result.plan, name=out.name)
-    result = replace(result, notes=(*result.notes, *applied.notes))
+    result = replace(
+        result, notes=(*result.notes, *applied.notes), is_order_whole=applied.is_order_whole
+    )
     if options.verify:
         result = _verified(backend, applied, result, out.name, options)
         if not result.is_equal:
             return replace(result, notes=(*result.notes, f"'{out.name}' is not written"))
     else:
         result = replace(result, verify_skipped="--no-verify")
-    write_all(_files_of(backend, applied, out), out, inputs=[result.path], force=options.force)
+    write_all(files_of(backend, applied, out), out, inputs=[result.path], force=options.force)
     return replace(result, out=out)
 
 
@@ -139,7 +161,7 @@ def _verified(
     """Return the result with the runtime's verdict on a model that lies in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="regal-") as folder:
         out = Path(folder, name)
-        write_all(_files_of(backend, applied, out), out, inputs=[], force=False)
+        write_all(files_of(backend, applied, out), out, inputs=[], force=False)
         verification = backend.verify_schedule(
             result.path,
             out,
@@ -151,17 +173,16 @@ def _verified(
     return replace(result, verification=verification, verify_skipped=verification.skipped)
 
 
-def _files_of(backend: ScheduleBackend, applied: AppliedModel, out: Path) -> dict[str, bytes]:
-    return {**applied.files, "": backend.encoded(applied.files[""], out)}
-
-
 def _notes(result: ScheduleResult) -> tuple[str, ...]:
     notes = []
     guessed = result.costs[0].coverage.get("bytes", 0)
     if guessed:
         notes.append(f"{guessed} ops of {len(result.model.graph.ops)} are priced by bytes alone")
-    is_as_good = overflow_bytes(result.before) <= overflow_bytes(result.plan)
-    is_as_fast = time_ns(result.before) <= time_ns(result.plan)
-    if is_as_good and is_as_fast and peak_bytes(result.before) <= peak_bytes(result.plan):
+    if any(device.pools for device in result.plan.system.devices):
+        notes.append("pools: on several devices a buffer gets an offset per device, not per pool")
+    before, plan = result.before, result.plan
+    is_as_good = before.overflow_bytes <= plan.overflow_bytes
+    is_as_fast = before.time_ns <= plan.time_ns
+    if is_as_good and is_as_fast and before.peak_bytes <= plan.peak_bytes:
         notes.append("nothing is gained: everything on the first device is as good")
     return tuple(notes)

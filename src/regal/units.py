@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", int, "NDArray[np.int64]")
 
+NS_PER_S = 10**9
 BYTE_UNITS = {"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "M": 1 << 20, "MB": 1 << 20,
               "G": 1 << 30, "GB": 1 << 30}  # fmt: skip
 TIME_UNITS = {"": 1.0, "S": 1.0, "MS": 1e-3, "M": 60.0, "MIN": 60.0, "H": 3600.0}

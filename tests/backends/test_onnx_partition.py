@@ -376,4 +376,4 @@ def test_an_op_in_the_part_of_another_device_is_caught(tmp_path: Path) -> None:
     assert check.outputs_equal
     assert check.placement_honored is False
     assert check.detail.startswith("op 'b' of 'cpu1' lies in parts of ['cpu0']")
-    assert not check.is_honored
+    assert not check.is_honored(whole_order=True)

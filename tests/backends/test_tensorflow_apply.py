@@ -21,22 +21,21 @@ from regal.backends.tensorflow.devices import (
 )
 from regal.backends.tensorflow.nodes import Nodes
 from regal.backends.tensorflow.step import initializers, step_nodes
-from regal.backends.types import Verification
-from regal.cli.main import main
+from regal.backends.types import RuntimeCheck, Verification
 from regal.errors import BackendError, PlanError, UsageError
 from regal.files import write_all
 from regal.frontends.tensorflow import load
 from regal.frontends.tensorflow.read import read_graph_file
-from regal.frontends.tensorflow.schema import new, parse
+from regal.frontends.tensorflow.schema import parse
 from tests.backends.simple_plans import model_plan, plan_in_order
 from tests.backends.simple_schedules import model_schedule, random_schedule, system
+from tests.backends.test_tensorflow_run import call
 from tests.corpus import corpus_file
 from tests.systems import device
 from tests.tf_graphs import (
     FLOAT,
     NUMBER_OF,
     assign_add,
-    binary,
     branches,
     constant,
     graph,
@@ -261,74 +260,6 @@ def test_a_file_is_written_in_the_form_that_its_name_asks_for(tmp_path: Path) ->
         assert read_graph_file(out).message == message
 
 
-def saved_model(folder: Path) -> Path:
-    """Write a SavedModel whose signature calls a function, with variables and an asset."""
-    message = new("SavedModel")
-    message.saved_model_schema_version = 1
-    meta = message.meta_graphs.add()
-    meta.meta_info_def.tags.append("serve")
-    body = meta.graph_def.library.function.add()
-    body.signature.name = "F"
-    body.signature.input_arg.add(name="t", type=1)
-    body.signature.output_arg.add(name="r", type=1)
-    body.node_def.extend(
-        [unary("Neg", "u", "t"), unary("Abs", "v", "t"), binary("AddV2", "w", "u:y:0", "v:y:0")]
-    )
-    body.ret["r"] = "w:z:0"
-    call = node("PartitionedCall", "call", "x")
-    call.attr["Tin"].list.type.append(1)
-    call.attr["Tout"].list.type.append(1)
-    call.attr["f"].func.name = "F"
-    meta.graph_def.versions.producer = 1395
-    meta.graph_def.node.extend([placeholder("x", [4]), call, unary("Neg", "z", "call")])
-    signature = meta.signature_def["serving_default"]
-    for key, where in (("x", signature.inputs), ("z", signature.outputs)):
-        where[key].name = f"{key}:0"
-        where[key].dtype = 1
-    (folder / "variables").mkdir(parents=True)
-    (folder / "variables" / "variables.index").write_bytes(b"index")
-    (folder / "fingerprint.pb").write_bytes(b"of the old graph")
-    (folder / "saved_model.pb").write_bytes(message.SerializeToString())
-    return folder
-
-
-def test_a_saved_model_gets_devices_inside_its_functions(tmp_path: Path) -> None:
-    model = load(saved_model(tmp_path / "in"), {}, {})
-    names = [op.name for op in model.graph.ops]
-    placement = [int(name.endswith("/v")) for name in names]
-    applied = apply_schedule(model, model_schedule(model, [placement]))
-    graph_def = parse("SavedModel", applied.files[""]).meta_graphs[0].graph_def
-    devices = {made.name: made.device for made in graph_def.library.function[0].node_def}
-    assert devices == {"u": "/device:CPU:0", "v": "/device:CPU:1", "w": "/device:CPU:0"}
-    assert applied.files["variables/variables.index"] == b"index"
-    assert sorted(applied.files) == ["", "variables/variables.index"]
-
-
-def test_a_saved_model_folder_is_written_whole(tmp_path: Path) -> None:
-    model = load(saved_model(tmp_path / "in"), {}, {})
-    applied = apply_schedule(model, random_schedule(model, 0))
-    (tmp_path / "out").mkdir()
-    write_all(applied.files, tmp_path / "out" / "saved_model.pb", inputs=[], force=False)
-    again = load(tmp_path / "out", {}, {})
-    assert sorted(op.name for op in again.graph.ops) == sorted(op.name for op in model.graph.ops)
-    assert (tmp_path / "out" / "variables" / "variables.index").read_bytes() == b"index"
-
-
-def test_one_command_makes_a_folder_of_a_folder_and_leaves_the_original(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder, out = saved_model(tmp_path / "in"), tmp_path / "out"
-    few = ["--devices", "2", "--evaluations", "20", "--no-verify"]
-    assert main(["optimize", str(folder), "-o", str(out), *few]) == 0
-    assert capsys.readouterr().out.count(f"written       {out / 'saved_model.pb'}") == 1
-    assert sorted(str(path.relative_to(out)) for path in out.rglob("*.*")) == [
-        "saved_model.pb",
-        "variables/variables.index",
-    ]
-    assert main(["optimize", str(folder), "-o", str(folder), "--force", *few]) == 2
-    assert "an input is never overwritten" in capsys.readouterr().err
-
-
 def test_equal_plans_give_equal_files(tmp_path: Path) -> None:
     model = loaded(branches(), tmp_path)
     data = apply_schedule(model, model_schedule(model, [HALF], [DEPTH_FIRST])).files[""]
@@ -390,3 +321,35 @@ def test_a_training_step_of_the_corpus_keeps_its_savers_apart() -> None:
         if text.startswith("^")
     )
     assert sum(made.device == "/device:CPU:1" for made in graph_def.node) > 100
+
+
+def test_an_order_into_a_function_and_out_again_is_not_called_whole(tmp_path: Path) -> None:
+    model = loaded(call(), tmp_path)
+    index = {op.name.rpartition("/")[2]: i for i, op in enumerate(model.graph.ops)}
+    for names, is_whole in (("a u v w b y", True), ("a u b v w y", False)):
+        order = [index[name] for name in names.split()]
+        applied = apply_schedule(model, model_schedule(model, [[0] * len(order)], [order]))
+        assert applied.is_order_whole is is_whole
+        said = [note for note in applied.notes if "cannot be written into the graph" in note]
+        assert len(said) == (not is_whole)
+
+
+def test_leaving_an_order_is_a_fault_only_where_it_was_written_whole() -> None:
+    """The runtime's verdict on placement counts in any case."""
+    check = RuntimeCheck(
+        runtime="x", outputs_equal=True, before={}, after={}, invocations=1,
+        placement_honored=True, order_honored=False,
+    )  # fmt: skip
+    assert check.is_honored(whole_order=False)
+    assert not check.is_honored(whole_order=True)
+    assert not replace(check, placement_honored=False).is_honored(whole_order=False)
+
+
+@pytest.mark.corpus
+def test_a_result_of_a_loop_that_the_step_does_not_need_is_not_waited_for() -> None:
+    """Two values leave the loop; the one for a queue comes out of another queue, which is empty."""
+    model = load(corpus_file("tf/grappler_queues_and_loops.pbtxt"), {}, {})
+    applied = apply_schedule(model, random_schedule(model, 1))
+    waits = {text for made in nodes_in(applied).values() for text in made.input if text[0] == "^"}
+    assert "^while/Exit" in waits
+    assert "^while/Exit_1" not in waits

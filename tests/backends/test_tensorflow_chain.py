@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regal.backends.tensorflow.bodies import Library, Planned, bodies_of, trace_name
+from regal.backends.tensorflow.bodies import Library, Planned, bodies_of
 from regal.backends.tensorflow.chain import Unit, chain_of
 from regal.backends.tensorflow.flatten import flatten
 from regal.backends.tensorflow.nodes import Nodes, edge_of
@@ -192,14 +192,11 @@ def test_a_function_is_ordered_inside_and_as_a_whole() -> None:
     function.node_def.extend(nodes_of("u Neg x\nv Neg x"))
     library = Library(graph)
     homes = [[("", "a")], [("F", "v")], [("F", "u")], [("", "c")], [("", "b")]]
-    planned = Planned(
-        homes, placement=(0, 0, 0, 0, 0), position=(0, 1, 2, 3, 4), in_step=(True,) * 5
-    )
+    planned = Planned(homes, placement=(0,) * 5, position=(0, 1, 2, 3, 4), in_step=homes)
     edges = {}
     for body in bodies_of(library, planned):
         edges[body.name] = list(chain_of(body.nodes, facts_of(body.nodes), body.units).edges)
     assert edges == {"": [("call", "c"), ("c", "b")], "F": [("v", "u")]}
-    assert trace_name(library, ("F", "u")) == "call/u"
 
 
 def test_an_op_between_the_ops_of_a_function_is_loose() -> None:
@@ -209,11 +206,23 @@ def test_an_op_between_the_ops_of_a_function_is_loose() -> None:
     function.signature.name = "F"
     function.node_def.extend(nodes_of("u Const\nv Const"))
     homes = [[("F", "u")], [("", "c")], [("F", "v")]]
-    planned = Planned(homes, placement=(0, 0, 0), position=(0, 1, 2), in_step=(True,) * 3)
+    planned = Planned(homes, placement=(0, 0, 0), position=(0, 1, 2), in_step=homes)
     main, *_ = [b for b in bodies_of(Library(graph), planned) if not b.name]
     chain = chain_of(main.nodes, facts_of(main.nodes), main.units)
     assert len(chain.loose) == 1
     assert not chain.edges
+
+
+def test_a_result_that_the_step_does_not_need_is_not_waited_for() -> None:
+    graph = new("GraphDef")
+    graph.node.extend(nodes_of("x Const\nleft Neg x\nright Abs x\ny Square x"))
+    homes = [[("", "left"), ("", "right")], [("", "y")]]
+    step = [[("", "left")], [("", "y")]]
+    planned = Planned(homes, placement=(1, 1), position=(0, 1), in_step=step)
+    (main,) = bodies_of(Library(graph), planned)
+    chain = chain_of(main.nodes, facts_of(main.nodes), main.units)
+    assert list(chain.edges) == [("left", "y")]
+    assert main.device_of == {"left": 1, "right": 1, "y": 1}
 
 
 def nested() -> Proto:

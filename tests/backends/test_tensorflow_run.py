@@ -374,7 +374,7 @@ def test_a_wrong_device_is_caught(checks: dict[str, list[RuntimeCheck]]) -> None
     assert check.outputs_equal
     assert check.placement_honored is False
     assert "'wide1' ran on device 0, planned on 1" in check.detail
-    assert not check.is_honored
+    assert not check.is_honored(whole_order=True)
 
 
 def test_another_order_is_caught(checks: dict[str, list[RuntimeCheck]]) -> None:

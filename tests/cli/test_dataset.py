@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from regal.cli.main import main
+from regal.data import entry_named, load_graph
+from regal.frontends import load
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +72,37 @@ def test_an_unknown_source_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_missing_set_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "info", "--set", str(tmp_path / "none")]) == 2
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_list_prints_the_keys_of_one_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "list", "--split", "test", "--only", "nasnet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    for line in lines:
+        assert line.split()[1:3] == ["test", "nasnet"]
+
+
+def test_a_graph_of_the_set_can_be_optimized(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "graph.json"
+    key = "onnx/onnx.light/squeezenet/inference-b1"
+    get = ["dataset", "get", key, "--set", str(folder / "set"), "-o", str(out)]
+    assert main(get) == 0
+    assert load(out).graph == load_graph(entry_named(key, folder / "set"), folder / "set")
+    assert main(get) == 2  # never over a file that is there
+    assert main([*get, "--force"]) == 0
+    capsys.readouterr()
+    command = ["optimize", str(out), "--devices", "2", "--objective", "time", "--json"]
+    assert main([*command, "--evaluations", "50"]) == 0
+    assert json.loads(capsys.readouterr().out)["ops"] == 105
+
+
+def test_a_key_that_is_not_there_is_one_line_with_those_that_are_near(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["dataset", "get", "torch/timm/resnet18/inference", "-o", str(tmp_path / "g.json")]
+    assert main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("regal: error: the data set has no graph 'torch/timm/resnet18/infer")
+    assert "did you mean torch/timm/" in line

@@ -1,6 +1,8 @@
 """`regal profile` and `regal validate` on the command line."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,14 @@ def test_wrong_use_is_one_line(
     assert printed.err.count("\n") == 1
     assert message.format(**names) in printed.err
     assert not names["n"].exists()
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(branches(), tmp_path / "m\N{GREEK SMALL LETTER MU}.onnx")
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+    out = tmp_path / "p.json"
+    assert run("profile", path, "-o", out, "--runs", 1, "--warmup", 1) == 0
+    assert b"m\\u03bc.onnx" in shown.getvalue()

@@ -11,6 +11,9 @@ import jsonschema
 import pytest
 
 from regal.cli.main import main
+from regal.cost.keys import op_key
+from regal.cost.profile import OpTime, Profile, profile_to_json
+from regal.frontends import load
 from tests.onnx_models import branches, save
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
@@ -116,6 +119,57 @@ def test_the_page_and_the_trace_are_written_beside_the_result(
         json_of(capsys, "optimize", model, *args, *FEW)
         assert page.read_text().startswith("<!doctype html>")
         assert json.loads(trace.read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "rows"),
+    [
+        ("1", {"runtime", "regal", "file-order", "dfs", "lpmf", "xla-list", "ort-default"}),
+        ("2", {"before", "regal", "single-device", "heft", "etf", "m-topo", "round-robin"}),
+    ],
+)
+def test_a_page_has_a_table_of_the_result_beside_rules_that_need_no_search(
+    devices: str, rows: set[str], model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = model.with_name("page.html")
+    found = json_of(capsys, "optimize", model, "--devices", devices, "--report", page, *FEW)
+    embedded = re.search(r'id="comparison"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    assert embedded is not None
+    comparison = json.loads(embedded[1])
+    require_schema(comparison, "comparison")
+    methods = {row["method"]: row for row in comparison["methods"]}
+    assert rows <= set(methods)
+    assert methods["regal"]["peak_bytes"] == found["after"]["peak_bytes"]
+    assert methods["regal"]["evaluations"] == found["evaluations"]
+    least = min(row["peak_bytes"] for row in comparison["methods"])
+    assert comparison["methods"][0]["peak_bytes"] == methods["regal"]["peak_bytes"] == least
+
+
+def test_a_profile_says_on_which_devices_its_times_apply(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = model.with_name("profile.json")
+    loaded = load(model)
+    first = loaded.graph.ops[0]
+    times = {op_key(first, loaded.graph): OpTime(ns=50, spread_ns=1, samples=3)}
+    profile.write_text(
+        profile_to_json(
+            Profile(
+                model="m", framework="onnx", runtime="x 1", device_kind="cpu", machine={},
+                threads=1, runs=1, warmup=0, overhead_ns=0, total_ns=50, profiled_ns=50, ops=1,
+                not_measured={}, times=times,
+            )
+        )
+    )  # fmt: skip
+    alike = sum(op_key(op, loaded.graph) in times for op in loaded.graph.ops)
+    head = f"profile: {alike} of {len(loaded.graph.ops)} ops have measured times"
+    for devices, tail in (
+        ("1", ""),
+        ("cpu:2", ""),
+        ("2", ", which apply to cpu-kind devices only: not to 'gpu0' and 1 more"),
+    ):
+        argv = ("optimize", model, "--devices", devices, "--profile", profile, *FEW)
+        assert head + tail in json_of(capsys, *argv)["notes"]
 
 
 def test_a_memory_that_nothing_fits_is_a_status_with_the_overflow(

@@ -17,6 +17,7 @@ from regal.options import Options
 from regal.pipeline import optimize
 from tests.graphs import random_graph
 from tests.hostile_runs import run_main
+from tests.onnx_models import branches, save
 
 LONG = "a" * 300
 UNREADABLE = "/proc/self/mem"  # a file for the file system, an error for who reads it
@@ -76,6 +77,43 @@ def test_two_outputs_of_one_name_are_seen_through_folders_and_links(model: Path)
         assert "different files" in refused(
             "optimize", model, "-o", folder / "x.json", "--plan", other
         )
+
+
+@pytest.mark.parametrize("name", ["out.parts.json", "out.gpu0.0.onnx"])
+def test_names_of_the_parts_beside_a_model_are_taken(name: str, tmp_path: Path) -> None:
+    source = save(branches(), tmp_path / "model.onnx")
+    for option in ("--plan", "--report", "--trace"):
+        argv = ("-o", tmp_path / "out.onnx", "--devices", "2", option, tmp_path / name)
+        assert "choose another one" in refused("optimize", source, *argv)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+@pytest.mark.parametrize("devices", ["9999", "257", "0", "cpu:9999", "sram-dram:0", "9" * 400])
+@pytest.mark.parametrize("command", ["optimize", "compare", "validate"])
+def test_a_number_of_devices_that_nobody_has_is_refused(
+    command: str, devices: str, model: Path
+) -> None:
+    assert "give a number from 1 to 256" in refused(command, model, "--devices", devices)
+
+
+def test_no_method_is_not_all_methods(model: Path) -> None:
+    assert "unknown method ''" in refused("compare", model, "--methods", "")
+
+
+@pytest.mark.parametrize("devices", ["1", "2", "sram-dram"])
+def test_a_plan_of_another_graph_is_refused(devices: str, model: Path, tmp_path: Path) -> None:
+    other = LoadedModel(framework="graph", entries=(random_graph(4, 6),), source=None)
+    path, plan = tmp_path / "other.json", tmp_path / "plan.json"
+    path.write_text(model_to_json(other))
+    assert run_main(["optimize", str(path), "--devices", devices, "--plan", str(plan)])[0] == 0
+    for command in (("check", model, plan), ("apply", model, plan, "-o", tmp_path / "x.json")):
+        assert "is a plan of another graph" in refused(*command)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.CSV"])
+def test_buffers_are_said_to_be_no_model(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("id,lower,upper,size\na,0,1,4\n")
+    assert "regal allocate reads buffers" in refused("inspect", tmp_path / name)
 
 
 def test_names_that_the_file_system_refuses_are_named(model: Path) -> None:

@@ -4,7 +4,15 @@ import pytest
 
 from regal.cost import onnx, tensorflow, tflite
 from regal.cost.operands import BITS
-from regal.cost.work import MOST_FLOPS, graph_flops, op_flops, trips_of, work_of
+from regal.cost.work import (
+    MOST_FLOPS,
+    graph_flops,
+    graph_moved_bytes,
+    op_flops,
+    trips_of,
+    uncounted_ops,
+    work_of,
+)
 from regal.devices.kinds import OP_KINDS
 from regal.frontends.tflite.schema import DATA_TYPES
 from regal.graph.types import AttributeValue, Graph, Role, Tensor
@@ -217,3 +225,17 @@ def test_ops_that_multiply_have_a_rule_of_their_own_or_are_not_known() -> None:
 def test_every_dtype_of_tflite_with_a_size_is_known_by_its_bits() -> None:
     assert all(BITS[dtype.name] == dtype.bits for dtype in DATA_TYPES
                if dtype.bits and dtype.name != "resource")  # fmt: skip
+
+
+def test_the_work_of_a_graph_counts_bodies_as_often_as_they_run() -> None:
+    inside = single("onnx", "Relu", [(10,)], [(10,)])
+    loop = single("onnx", "Scan", [(3, 10)], [(3, 10)], {"num_scan_inputs": 1}, subgraphs=(inside,))
+    assert (graph_flops(loop), graph_moved_bytes(loop)) == (3 * 10, 3 * 80)
+    choice = single("onnx", "If", [(1,)], [(10,)], subgraphs=(inside, inside))
+    assert (graph_flops(choice), graph_moved_bytes(choice)) == (10, 80)
+
+
+def test_ops_without_a_rule_are_told_apart_from_those_without_work() -> None:
+    inside = single("onnx", "some.domain::Magic", [(10,)], [(10,)])
+    assert uncounted_ops(single("onnx", "If", [(1,)], [(10,)], subgraphs=(inside, inside))) == 2
+    assert uncounted_ops(single("onnx", "Reshape", [(10,)], [(10,)])) == 0

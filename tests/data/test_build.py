@@ -85,6 +85,22 @@ def test_graphs_of_one_structure_are_one_entry(built: Path, tmp_path: Path) -> N
     }  # fmt: skip
 
 
+def test_a_synthetic_graph_without_headroom_is_left_out_with_the_share_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = Item(framework="graph", source="synthetic", family="layered", architecture="layered-002")
+    monkeypatch.setattr("regal.data.build.headroom", lambda graph: 0.05)
+    row = trace_to_file(item, tmp_path)
+    assert (row["why"], row["left_out"]) == ("headroom", "a long search gains 5.0%; 10% is wanted")
+    assert not (tmp_path / file_of(item.key)).exists()
+    monkeypatch.setattr("regal.data.build.headroom", lambda graph: 0.2)
+    assert "left_out" not in trace_to_file(item, tmp_path)
+    (tmp_path / LOG).write_text(json.dumps(row) + "\n")
+    assemble(tmp_path, tmp_path / "set")
+    (left,) = load_left_out(tmp_path / "set")
+    assert left["why"] == "headroom"
+
+
 def test_an_archive_that_is_not_the_index_s_is_refused(built: Path, tmp_path: Path) -> None:
     entries = assemble(built, tmp_path)
     data = bytearray((tmp_path / ARCHIVE).read_bytes())

@@ -8,6 +8,7 @@ from tests.frontends.tensorflow_models import (
     BOOL,
     FLOAT,
     INT,
+    RESOURCE,
     STRING,
     GraphDef,
     Loader,
@@ -266,3 +267,24 @@ def test_a_case_has_all_its_branches(loader: Loader) -> None:
     g.add("case", "Case", "which", "x", Tin=[FLOAT], Tout=[FLOAT], branches=branches)
     op = op_named(loader.graph(g), "case")
     assert [body.name for body in op.subgraphs] == ["yes", "no", "yes"]
+
+
+def test_the_handle_that_leaves_a_while_is_the_one_that_entered(loader: Loader) -> None:
+    # The gradient of a loop asks the handles that it gets from the loop for their shapes.
+    g = GraphDef()
+    g.add("v", "VarHandleOp", dtype=FLOAT, shape=(3, 5), shared_name="v")
+    g.const("zero", 0)
+    c = g.function("cond", ["i:3", f"h:{RESOURCE}"], ["go:10"])
+    c.add("less", "Less", "i", "i", T=INT)
+    c.returns(go="less:z:0")
+    b = g.function("body", ["i:3", f"h:{RESOURCE}"], ["i2:3", f"h2:{RESOURCE}"])
+    b.add("next", "AddV2", "i", "i", T=INT)
+    b.returns(i2="next:z:0", h2="h")
+    functions = {"cond": {"function": "cond"}, "body": {"function": "body"}}
+    g.add("loop", "While", "zero", "v", T=[INT, RESOURCE], **functions)
+    g.add("read", "ReadVariableOp", "loop:1", dtype=FLOAT)
+    g.unary("y", "Neg", "read")
+    tensors = {t.name: t for t in loader.graph(g).tensors}
+    assert tensors["y:0"].shape == (3, 5)
+    assert tensors["v:0"].role is Role.STATE
+    assert tensors["loop:1"].storage == tensors["read:0"].storage == tensors["v:0"].storage

@@ -254,6 +254,18 @@ def test_integers_that_follow_from_shapes_are_followed(loader: Loader) -> None:
     assert "depend on data" not in notes_of(model)
 
 
+def test_what_is_filled_to_the_shape_of_a_variable_has_that_shape(loader: Loader) -> None:
+    # How the gradient of a loop begins to add up that of a weight.
+    g = GraphDef()
+    g.add("v", "VarHandleOp", dtype=FLOAT, shape=(3, 5), shared_name="v")
+    g.add("size", "VariableShape", "v", out_type=INT)
+    g.const("zero", 0)
+    g.add("y", "Fill", "size", "zero", T=INT, index_type=INT)
+    model = loader.model(g)
+    assert shapes_of(model)["y:0"] == (3, 5)
+    assert "depend on data" not in notes_of(model)
+
+
 def test_gradients_of_a_broadcast_are_summed_over_the_axes_that_were_stretched() -> None:
     sizes = [shape for rank in range(4) for shape in itertools.product((1, 2), repeat=rank)]
     for first, second in itertools.product(sizes, repeat=2):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
+from regal.frontends.tflite import load
 from tests.frontends.tflite_writer import (
     ADD_OPTIONS,
     CONCATENATION_AXIS_1,
@@ -17,7 +19,13 @@ from tests.frontends.tflite_writer import (
     if_options,
     variable_options,
     while_options,
+    write_tflite,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from regal.graph.types import LoadedModel
 
 
 def floats(*values: float) -> bytes:
@@ -223,3 +231,14 @@ def all_models() -> dict[str, M]:
         "idle branch": branches(idle_else=True),
         "two outputs": two_outputs(),
     }
+
+
+def loaded(tmp_path: Path, model: M, **shapes: tuple[int, ...]) -> LoadedModel:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(write_tflite(model))
+    return load(path, shapes, {})
+
+
+def one_op(op: O, *tensors: T, outputs: tuple[str, ...] = ("y",)) -> M:
+    inputs = tuple(t.name for t in tensors if t.name.startswith("x"))
+    return M(subgraphs=[G(tensors=tensors, ops=[op], inputs=inputs, outputs=outputs)])

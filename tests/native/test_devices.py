@@ -2,13 +2,11 @@
 
 import random
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from regal._native import (
-    DeviceFault,
     DeviceFigures,
     DeviceProblem,
     DeviceSchedule,
@@ -23,6 +21,7 @@ from regal._native import (
 from tests.device_problems import (
     TinyDevices,
     ints,
+    pair_of_devices,
     random_devices,
     random_order,
     random_placement,
@@ -313,30 +312,6 @@ def test_schedules_that_do_not_fit_are_refused_before_they_are_run() -> None:
             simulate_devices(native, native_of(wrong))
 
 
-def pair_of_devices(**changes: Any) -> TinyDevices:
-    """Return x -> a -> t -> b, with a on device 0 and b on device 1 by choice of the tests."""
-    base = TinyDevices(
-        n_devices=2,
-        durations=((3, 3), (2, 2)),
-        workspace=(0, 0),
-        groups=(-1, -1),
-        reads=((0, 0), (1, 1)),
-        producers=(-1, 0, 1),
-        storages=(0, 1, 2),
-        outputs=frozenset({2}),
-        controls=(),
-        bytes=(5, 7, 4),
-        in_place=(),
-        resident_bytes=(),
-        resident_users=(),
-        capacity=(10, 10),
-        links=((-1, 0), (0, -1)),
-        transfers=((1, 4, 1),),
-        latency=((0, 9), (9, 0)),
-    )
-    return replace(base, **changes)
-
-
 def test_a_hand_checked_schedule_of_two_devices() -> None:
     # x lies on device 0 from 0; a runs [0, 3), t goes over in [3, 7), b runs [7, 9).
     #   device 0: x 5 + t 7 in [0, 3), t 7 in [3, 7)       = 12
@@ -353,43 +328,6 @@ def test_a_hand_checked_schedule_of_two_devices() -> None:
     assert (figures.send_start.tolist(), figures.send_end.tolist()) == ([3], [7])
     score = score_devices(figures, 1.0, 0.5)
     assert (score.overflow, score.value, score.time, score.peak) == (3, 15.0, 9, 12)
-
-
-def test_devices_are_one_class_only_if_nothing_changes_when_they_swap() -> None:
-    assert pair_of_devices().native().device_class.tolist() == [0, 0]
-    for other in (
-        {"durations": ((3, 3), (2, 1))},
-        {"capacity": (10, 11)},
-        {"links": ((-1, 0), (1, -1)), "transfers": ((1, 4, 1), (1, 4, 1))},
-        {"latency": ((0, 9), (8, 0))},
-        {"reads": ((1, 1),)},  # nothing reads x: it lies on device 0
-    ):
-        assert pair_of_devices(**other).native().device_class.tolist() == [0, 1], other
-
-
-def test_every_broken_problem_is_refused_with_its_fault() -> None:
-    huge = 1 << 60
-    for change, fault, guilty in (
-        ({"reads": ((0, 3),)}, DeviceFault.BAD_INDEX, 0),
-        ({"producers": (-1, 0, 2)}, DeviceFault.BAD_INDEX, 2),
-        ({"outputs": frozenset({3})}, DeviceFault.BAD_INDEX, 0),
-        ({"links": ((-1, 1), (0, -1))}, DeviceFault.BAD_INDEX, -1),
-        ({"links": ((0, 0), (0, -1))}, DeviceFault.BAD_INDEX, 0),
-        ({"resident_users": ((0, 0),)}, DeviceFault.BAD_INDEX, 0),
-        ({"bytes": (5, 0, 4)}, DeviceFault.NEGATIVE_SIZE, 1),
-        ({"capacity": (10, -1)}, DeviceFault.NEGATIVE_SIZE, 1),
-        ({"durations": ((3, 3), (2, 0))}, DeviceFault.BAD_TIME, 1),
-        ({"transfers": ((1, 0, 1),)}, DeviceFault.BAD_TIME, 1),
-        ({"latency": ((0, -1), (9, 0))}, DeviceFault.BAD_TIME, 1),
-        ({"bytes": (huge, huge, 4)}, DeviceFault.TOO_LARGE, 1),
-        ({"durations": ((huge, 3), (2, huge + 1))}, DeviceFault.TOO_LARGE, 1),
-        ({"controls": ((1, 0),)}, DeviceFault.CYCLE, 0),
-        ({"in_place": ((0, 0, 1),)}, DeviceFault.BAD_IN_PLACE, 0),
-        ({"durations": ((3, -1), (-1, 2)), "groups": (4, 4)}, DeviceFault.NO_DEVICE, 0),
-    ):
-        verdict, _ = pair_of_devices(**change).verdict_and_native()
-        assert verdict.fault is fault, change
-        assert verdict.guilty == guilty, change
 
 
 def test_a_missing_transfer_is_a_circle_to_the_simulation() -> None:

@@ -1,4 +1,4 @@
-"""All schedules of tiny problems on several devices: every placement, order and transfer order."""
+"""Problems for searches, and all schedules of tiny ones: every placement, order, transfer order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
+from tests.baselines.devices.problems import task_graph
 from tests.device_problems import TinyDevices, random_devices
 
 if TYPE_CHECKING:
@@ -84,3 +85,16 @@ def tried_problems() -> list[tuple[TinyDevices, set[tuple[int, int, int]]]]:
         (tiny, {(f.overflow, f.time, f.most) for f in all_schedules(tiny)})
         for _, tiny in small_problems(25)
     ]
+
+
+def layered(seed: int, n_ops: int, n_devices: int = 2) -> TinyDevices:
+    """Return a graph of layers of 8 with costs of many sizes and dear transfers."""
+    rng = np.random.default_rng(seed)
+    durations = [[int(rng.integers(5, 100))] * n_devices for _ in range(n_ops)]
+    edges = [
+        (int(rng.integers(max(0, v - v % 8 - 8), v - v % 8)), v, int(rng.integers(1, 60)))
+        for v in range(8, n_ops)
+        for _ in range(2)
+    ]
+    sizes = rng.integers(1, 1000, len(edges)).tolist()
+    return task_graph(durations, edges, bytes_of=sizes, has_contention=True)

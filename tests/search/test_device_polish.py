@@ -10,7 +10,8 @@ from regal import _native
 from regal.errors import BackendError
 from regal.plan.schedule_problem import ScheduleProblem
 from regal.search.devices import polish as module
-from regal.search.devices.polish import critical_ops, polish
+from regal.search.devices.methods import device_method_named
+from regal.search.devices.polish import critical_ops, polish, window_polish
 from regal.search.devices.types import DeviceOutcome, Objective
 from regal.search.types import Budget
 from tests.baselines.devices.problems import schedule_problem_of, task_graph, topcuoglu
@@ -130,3 +131,32 @@ def test_the_critical_chain_of_two_devices() -> None:
     assert figures is not None
     chain = critical_ops(problem, schedule.placement, figures.op_start, figures.op_end)
     assert chain == [2, 1, 0]
+
+
+def test_the_method_polishes_the_best_heuristic_schedule() -> None:
+    method = device_method_named("window-polish")
+    improved = 0
+    for seed in range(10):
+        problem = schedule_problem_of(random_devices(seed))
+        found, count = _native.heuristic_schedules(problem.native, 1.0, 0.0)
+        outcome = method(problem, TIME, Budget(evaluations=count + 5), seed=0, threads=1)
+        assert outcome.figures.overflow <= found[0].score.overflow, seed
+        if outcome.figures.overflow == found[0].score.overflow:
+            assert outcome.figures.time <= found[0].score.time, seed
+        assert count <= outcome.evaluations <= count + 5, seed
+        improved += outcome.figures.time < found[0].score.time
+    assert improved > 0
+
+
+def test_the_method_returns_the_heuristic_schedule_where_nothing_can_be_polished() -> None:
+    problem = schedule_problem_of(random_devices(3))
+    (best, *_), count = _native.heuristic_schedules(problem.native, 0.0, 1.0)
+    outcome = window_polish(problem, MEMORY, Budget(evaluations=1000), seed=0, threads=1)
+    assert outcome.figures.most == best.score.peak
+    assert (outcome.evaluations, outcome.note) == (
+        count,
+        "only running time is polished; heuristic schedule",
+    )
+    (best, *_), count = _native.heuristic_schedules(problem.native, 1.0, 0.0)
+    outcome = window_polish(problem, TIME, Budget(evaluations=1), seed=0, threads=1)
+    assert (outcome.figures.time, outcome.evaluations) == (best.score.time, count)

@@ -104,3 +104,8 @@ def schedule_backend_of(framework: str) -> ScheduleBackend:
             " FILE.json instead of an output model"
         )
     return cast("ScheduleBackend", backend)
+
+
+def files_of(backend: Backend, applied: AppliedModel, out: Path) -> dict[str, bytes]:
+    """Return the files of an applied model, the model itself in the form that `out` asks for."""
+    return {**applied.files, "": backend.encoded(applied.files[""], out)}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regal import pipeline
-from regal.backends import backend_of, schedule_backend_of
+from regal import comparison, pipeline, schedule_comparison
+from regal.backends import backend_of, files_of, schedule_backend_of
 from regal.cli import output
 from regal.cli.schedule_output import schedule_comparison_text, schedule_result_text
-from regal.comparison import compare_methods, comparison_to_dict
+from regal.devices.presets import system_named
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
 from regal.frontends import holds_saved_model, load, output_file, require_ending
@@ -32,7 +30,6 @@ from regal.report.of_result import stories_of
 from regal.report.page import report_html
 from regal.report.trace import trace_json
 from regal.result import result_to_dict, verification_to_dict
-from regal.schedule_comparison import compare_schedules, schedule_comparison_to_dict
 from regal.schedule_result import ScheduleResult, figures_to_dict, schedule_result_to_dict
 from regal.scheduling import system_for
 from regal.search.allocation_csv import run_allocate
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 def optimize(arguments: argparse.Namespace) -> int:
     """Run `regal optimize`."""
-    if arguments.header and arguments.devices not in (None, "1"):
+    if arguments.header and len(system_named(arguments.devices or "1").devices) > 1:
         raise UsageError("--header: a C header describes one device; drop --devices")
     options = replace(
         _options(arguments),
@@ -63,6 +60,12 @@ def optimize(arguments: argparse.Namespace) -> int:
     targets = [*extra, *([arguments.out] if arguments.out else [])]
     if len({path.parent.resolve() / path.name for path in targets}) < len(targets):
         raise UsageError("--out, --plan, --header, --report and --trace must name different files")
+    beside = next((path for path in extra if _lies_beside(path, arguments.out)), None)
+    if beside is not None:
+        raise UsageError(
+            f"'{beside}' is a name that -o gives to what it writes beside '{arguments.out.name}';"
+            " choose another one"
+        )
     if arguments.header and arguments.model.suffix.lower() not in (".tflite", ".lite"):
         raise UsageError(
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
@@ -78,7 +81,7 @@ def optimize(arguments: argparse.Namespace) -> int:
     if arguments.header:
         write_atomically(arguments.header, _c_header(result).encode())
     if arguments.report:
-        page = report_html(document, stories_of(result))
+        page = report_html(document, stories_of(result), _comparison_of(result, options))
         write_atomically(arguments.report, page.encode(errors="backslashreplace"))
     if arguments.trace:
         write_atomically(arguments.trace, trace_json(stories_of(result), document).encode())
@@ -88,6 +91,31 @@ def optimize(arguments: argparse.Namespace) -> int:
         text = output.result_text(result, extra)
     _print(arguments, document, text)
     return 0 if result.is_good else 1
+
+
+def _lies_beside(path: Path, out: Path | None) -> bool:
+    """Return whether `path` may be a part of an ONNX model for several devices, or their index."""
+    if (
+        out is None
+        or out.suffix.lower() != ".onnx"
+        or path.parent.resolve() != out.parent.resolve()
+    ):
+        return False
+    is_part = path.name.startswith(f"{out.stem}.") and path.suffix.lower() == ".onnx"
+    return is_part or path.name == f"{out.stem}.parts.json"
+
+
+def _comparison_of(result: Result | ScheduleResult, options: Options) -> dict[str, Any] | None:
+    """Return the table of methods of a page: the result beside rules that need no search."""
+    started = time.perf_counter()
+    document = (
+        schedule_comparison.compare_with_rules(result, options)
+        if isinstance(result, ScheduleResult)
+        else comparison.compare_with_rules(result, options)
+    )
+    if document is not None:
+        document["seconds"] = round(time.perf_counter() - started, 3)
+    return document
 
 
 def document_of(result: Result | ScheduleResult) -> dict[str, Any]:
@@ -144,7 +172,7 @@ def apply(arguments: argparse.Namespace) -> int:
         applied = scheduler.apply_schedule(model, plan, name=out.name)
     else:
         applied = backend.apply(model, plan)
-    files = pipeline.files_of(backend, applied, out)
+    files = files_of(backend, applied, out)
     write_all(files, out, inputs=inputs, force=arguments.force)
     facts = {
         "model": str(arguments.model),
@@ -188,7 +216,11 @@ def check(arguments: argparse.Namespace) -> int:
         "plan": str(arguments.plan),
         "checked": True,
         **(
-            {"peak_bytes": plan.peak_bytes, "arena_bytes": plan.arena_bytes}
+            {
+                "peak_bytes": plan.peak_bytes,
+                "arena_bytes": plan.arena_bytes,
+                **({"pool_bytes": list(plan.pool_bytes)} if plan.pool_bytes else {}),
+            }
             if isinstance(plan, ModelPlan)
             else figures_to_dict(plan)
         ),
@@ -200,19 +232,21 @@ def check(arguments: argparse.Namespace) -> int:
 def compare(arguments: argparse.Namespace) -> int:
     """Run `regal compare`."""
     options = _options(arguments)
-    names = arguments.methods.split(",") if arguments.methods else None
+    names = None if arguments.methods is None else arguments.methods.split(",")
     model = _load(arguments)
     system = system_for(model, arguments.devices)
     started = time.perf_counter()
     path = str(arguments.model)
     with output.progress("comparing"):
         if len(system.devices) > 1:
-            schedules = compare_schedules(model, system, names, options)
-            document = schedule_comparison_to_dict(path, model, system, schedules, options)
+            schedules = schedule_comparison.compare_schedules(model, system, names, options)
+            document = schedule_comparison.schedule_comparison_to_dict(
+                path, model, system, schedules, options
+            )
             text = schedule_comparison_text(schedules)
         else:
-            rows = compare_methods(model, names, options)
-            document = comparison_to_dict(path, model, rows, options)
+            rows = comparison.compare_methods(model, names, options)
+            document = comparison.comparison_to_dict(path, model, rows, options)
             text = output.comparison_text(rows)
     document["seconds"] = round(time.perf_counter() - started, 3)
     _print(arguments, document, text)
@@ -280,7 +314,4 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _print(arguments: argparse.Namespace, document: dict[str, Any], text: str) -> None:
-    # Names may hold characters that the terminal's encoding lacks.
-    encoding = sys.stdout.encoding or "utf-8"
-    safe = text.encode(encoding, "backslashreplace").decode(encoding)
-    print(json.dumps(document) if arguments.json else safe)
+    output.print_result(document, text, as_json=arguments.json)

@@ -1,22 +1,34 @@
-"""`regal dataset`: build the set of graphs, say what is in it, prove its split clean."""
+"""`regal dataset`: build the set, say what is in it, get graphs out, prove its split clean."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal.cli import output
 from regal.data.assemble import assemble
 from regal.data.build import build as build_graphs
-from regal.data.entries import SHIPPED, load_about, load_index, load_left_out
+from regal.data.entries import (
+    SHIPPED,
+    entry_named,
+    load_about,
+    load_graph,
+    load_index,
+    load_left_out,
+)
 from regal.data.items import breadth_first
 from regal.data.plots import plots_of
 from regal.data.split import SIDES, leaks
 from regal.data.summary import summary_of, summary_text
 from regal.data.tracers import NEEDS, TRACERS, source_names, tracer_of
 from regal.errors import UsageError
-from regal.files import write_atomically
+from regal.files import require_writable, write_atomically
+from regal.frontends import require_ending
+from regal.graph.file import model_to_json
+from regal.graph.types import LoadedModel
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +42,8 @@ SET = "set"  # folder of the assembled set, inside the folder of a build
 
 def dataset(arguments: argparse.Namespace) -> int:
     """Run `regal dataset`."""
-    return {"build": _build, "info": _info, "split": _split}[arguments.action](arguments)
+    actions = {"build": _build, "info": _info, "list": _list, "get": _get, "split": _split}
+    return actions[arguments.action](arguments)
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -99,6 +112,39 @@ def _info(arguments: argparse.Namespace) -> int:
         for name, picture in plots_of(document).items():
             write_atomically(arguments.plots / name, picture.encode())
     print(json.dumps(document) if arguments.json else summary_text(document))
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    only = arguments.only or ""
+    entries = [
+        entry
+        for entry in load_index(arguments.set or SHIPPED)
+        if arguments.split in (None, entry.split) and (only in entry.key or only in entry.family)
+    ]
+    if arguments.json:
+        print(json.dumps({"graphs": [asdict(entry) for entry in entries]}))
+        return 0
+    for entry in entries:
+        print(f"{entry.key:<64} {entry.split:<8} {entry.family:<16} {entry.ops:>6,} ops")
+    return 0
+
+
+def _get(arguments: argparse.Namespace) -> int:
+    require_ending(arguments.out, like=Path("graph.json"))
+    require_writable(arguments.out, inputs=[], force=arguments.force)
+    folder = arguments.set or SHIPPED
+    entry = entry_named(arguments.key, folder)
+    graph = load_graph(entry, folder)
+    model = LoadedModel(framework="graph", entries=(graph,), source=None)
+    write_atomically(arguments.out, model_to_json(model).encode())
+    document = {**asdict(entry), "output": str(arguments.out)}
+    text = (
+        f"graph         {entry.key} ({entry.family}, {entry.split})\n"
+        f"ops           {entry.ops:,}, {entry.tensors:,} tensors\n"
+        f"written       {arguments.out}"
+    )
+    print(json.dumps(document) if arguments.json else text)
     return 0
 
 

@@ -23,6 +23,7 @@ from regal.cli.options import (
     parse_count,
 )
 from regal.cli.parser_dataset import add_dataset
+from regal.cli.parser_evaluate import add_evaluate
 from regal.cli.parser_profile import add_profile, add_validate
 from regal.errors import RegalError
 from regal.units import parse_bytes, parse_seconds, parse_seed
@@ -40,6 +41,7 @@ EPILOG = (
 # Where a command is, if not among the others.
 MODULES = {
     "dataset": "regal.cli.dataset",
+    "evaluate": "regal.cli.evaluate",
     "profile": "regal.cli.profile",
     "validate": "regal.cli.validate",
 }
@@ -99,6 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_profile,
         add_validate,
         add_dataset,
+        add_evaluate,
     ):
         add(verbs)
     return parser

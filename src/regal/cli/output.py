@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,14 @@ def progress(what: str) -> Iterator[None]:
         yield
 
 
+def print_result(document: dict[str, Any], text: str, *, as_json: bool) -> None:
+    """Print the JSON object of a result, or the text for people."""
+    # Names may hold characters that the terminal's encoding lacks.
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = text.encode(encoding, "backslashreplace").decode(encoding)
+    print(json.dumps(document) if as_json else safe)
+
+
 def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
     """Return the lines of `regal optimize`; `also_written` are the plan and the header."""
     bound = "proven optimal" if result.is_order_optimal else f"lower bound {result.peak_bound:,} B"
@@ -47,11 +56,7 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
         f" {len(result.model.graph.ops)} ops)",
         f"peak memory   {changed_bytes(result.before.peak_bytes, result.peak_bytes)}; {bound}",
         f"arena         {changed_bytes(result.before.arena_bytes, result.arena_bytes)}; {packed}",
-        *(
-            []
-            if result.time_ns is None
-            else [f"running time  {time_text(result.time_ns)} {ANY_PLAN}"]
-        ),
+        *_time_lines(result),
         f"search        {result.plan.method}, {result.plan.evaluations:,} evaluations,"
         f" {result.seconds:.2f} s",
     ]
@@ -80,6 +85,30 @@ def result_text(result: Result, also_written: Sequence[Path] = ()) -> str:
         f" --evaluations {max(result.plan.evaluations, 1)}"
     )
     return "\n".join(lines)
+
+
+def _time_lines(result: Result) -> list[str]:
+    """Return the predicted time, and where there are pools what lies in them and what it costs."""
+    after, pools = result.time_ns, result.system.devices[0].pools
+    if not pools:
+        return [] if after is None else [f"running time  {time_text(after)} {ANY_PLAN}"]
+    lines = []
+    before, bound = result.time_of(result.before), result.time_bound_ns
+    if after is not None and before is not None and bound is not None:
+        lines = [
+            f"running time  {changed_time(before, after)} (predicted);"
+            f" {time_text(bound)} if all lay in '{pools[0].name}'"
+        ]
+    used = zip(pools, result.before.pool_bytes, result.plan.pool_bytes, strict=True)
+    lines += [
+        f"  {pool.name:<12}{old:,} B -> {new:,} B of {pool.bytes:,} B, with parameters and state"
+        for pool, old, new in used
+    ]
+    spilled, spill_ns = sum(result.plan.pool_bytes[1:]), result.spill_ns_of(result.plan)
+    if spilled:
+        cost = "" if spill_ns is None else f": that costs {time_text(spill_ns)} per run"
+        lines.append(f"spilled       {spilled:,} B do not fit in '{pools[0].name}'{cost}")
+    return lines
 
 
 def verification_text(verification: Verification) -> str:
@@ -113,6 +142,8 @@ def inspection_text(path: str, model: LoadedModel, parts: Sequence[Inspection]) 
             f" lower bound {part.peak_bound:,} B",
             f"arena         {plan.arena_bytes:,} B with greedy-by-size offsets"
             + (UNPACKED if model.framework == "onnx" else ""),
+            f"work          {part.flops:,} operations, {part.moved_bytes:,} B moved per run"
+            + (f"; {part.uncounted_ops:,} ops are not counted" if part.uncounted_ops else ""),
         ]
         if model.framework == "onnx":
             lines.append(
@@ -200,6 +231,12 @@ def time_text(ns: int) -> str:
         if ns >= size:
             return f"{ns / size:.4g} {unit}"
     return f"{ns} ns"
+
+
+def changed_time(before: int, after: int) -> str:
+    """Return "before -> after" with the change in percent; times in ns."""
+    percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
+    return f"{time_text(before)} -> {time_text(after)}{percent}"
 
 
 def changed_bytes(before: int, after: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regal.cli.options import add_command, add_json, checked, parse_count
+from regal.cli.options import add_command, add_json, add_output, checked, parse_count
 
 if TYPE_CHECKING:
     import argparse
@@ -14,13 +14,20 @@ if TYPE_CHECKING:
 
 
 def add_dataset(verbs: argparse._SubParsersAction[Parser]) -> None:
-    """Add `regal dataset build|info|split`."""
+    """Add `regal dataset build|info|list|get|split`."""
     command = add_command(verbs, "dataset", "the data set of real graphs: build it, look at it")
     actions = command.add_subparsers(
-        dest="action", required=True, metavar="ACTION", title="actions", parser_class=type(command)
+        dest="action",
+        required=True,
+        metavar="ACTION",
+        title="actions",
+        help="what to do with it",
+        parser_class=type(command),
     )
     _build(actions)
     _info(actions)
+    _list(actions)
+    _get(actions)
     _split(actions)
 
 
@@ -59,6 +66,28 @@ def _info(actions: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument(
         "--plots", type=Path, metavar="FOLDER", help="also write the histograms as SVG"
     )
+    add_json(command)
+
+
+def _list(actions: argparse._SubParsersAction[Parser]) -> None:
+    command = add_command(actions, "list", "print the keys of the graphs, one a line")
+    _set(command)
+    command.add_argument(
+        "--split", choices=["train", "valid", "test", "transfer"], help="only this side"
+    )  # fmt: skip
+    command.add_argument(
+        "--only", metavar="TEXT", help="only graphs whose key or family contains this text"
+    )
+    add_json(command)
+
+
+def _get(actions: argparse._SubParsersAction[Parser]) -> None:
+    command = add_command(
+        actions, "get", "write a graph as a graph file, which all other commands read"
+    )
+    command.add_argument("key", metavar="KEY", help="for example torch/timm/resnet18/inference-b1")
+    _set(command)
+    add_output(command, required=True, text="write the graph file here (.json)")
     add_json(command)
 
 

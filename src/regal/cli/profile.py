@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from regal.cli import output
@@ -41,7 +40,7 @@ def profile(arguments: argparse.Namespace) -> int:
     write_atomically(out, profile_to_json(found).encode())
     coverage = graph_cost(model.graph, system_named("1"), found).coverage
     document = profiled_to_dict(found, str(arguments.model), str(out), coverage.get("profile", 0))
-    print(json.dumps(document) if arguments.json else profiled_text(document))
+    output.print_result(document, profiled_text(document), as_json=arguments.json)
     return 0
 
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from regal.cli.output import changed_bytes, time_text, verification_text
-from regal.schedule_result import (
-    arena_bytes,
-    overflow_bytes,
-    peak_bound,
-    peak_bytes,
-    time_bound_ns,
-    time_ns,
-)
+from regal.cli.output import changed_bytes, changed_time, time_text, verification_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,17 +26,17 @@ def schedule_result_text(result: ScheduleResult, also_written: Sequence[Path] = 
         f" {len(result.model.graph.ops)} ops)",
         f"devices       {plan.system.name}: {_names(plan.system)}",
         f"objective     {plan.objective}",
-        f"running time  {_changed_time(time_ns(before), time_ns(plan))} (predicted);"
-        f" {_bound(time_ns(plan) <= time_bound_ns(plan), time_text(time_bound_ns(plan)))}",
-        f"peak memory   {changed_bytes(peak_bytes(before), peak_bytes(plan))};"
-        f" {_bound(peak_bytes(plan) <= peak_bound(plan), f'{peak_bound(plan):,} B')}",
-        f"arena         {changed_bytes(arena_bytes(before), arena_bytes(plan))}",
+        f"running time  {changed_time(before.time_ns, plan.time_ns)} (predicted);"
+        f" {_bound(result.is_time_optimal, time_text(result.time_bound_ns))}",
+        f"peak memory   {changed_bytes(before.peak_bytes, plan.peak_bytes)};"
+        f" {_bound(result.is_peak_optimal, f'{result.peak_bound:,} B')}",
+        f"arena         {changed_bytes(before.arena_bytes, plan.arena_bytes)}",
         *_device_lines(result),
         f"search        {plan.method}, {plan.evaluations:,} evaluations, {result.seconds:.2f} s",
     ]
     if not result.fits:
         lines.append(
-            f"capacity      does not fit: at least {overflow_bytes(plan):,} B too much"
+            f"capacity      does not fit: at least {plan.overflow_bytes:,} B too much"
             " in every plan found"
         )
     lines += [f"note          {note}" for note in result.notes]
@@ -116,11 +108,6 @@ def _names(system: System) -> str:
     if len(names) > MOST_NAMES:
         return f"{names[0]} ... {names[-1]} ({len(names)})"
     return ", ".join(names)
-
-
-def _changed_time(before: int, after: int) -> str:
-    percent = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
-    return f"{time_text(before)} -> {time_text(after)}{percent}"
 
 
 def _bound(is_optimal: bool, bound: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from regal.cli import output
@@ -35,5 +34,5 @@ def validate(arguments: argparse.Namespace) -> int:
             arguments.model, options, shapes=dict(arguments.shape), dims=dict(arguments.dim)
         )
     document = validation_to_dict(found)
-    print(json.dumps(document) if arguments.json else validation_text(found))
+    output.print_result(document, validation_text(found), as_json=arguments.json)
     return 0 if any(not trial.measured.failure for trial in found.trials) else 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from regal.cost.keys import op_key
 from regal.devices.fields import Fields
+from regal.devices.quantities import LARGEST_NS
 from regal.errors import UsageError
 from regal.files import read_file
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph, Op
 
 SCHEMA = "regal.profile/1"
-MOST_NS = 10**15
 MOST_COUNT = 10**9
 
 
@@ -137,9 +137,9 @@ def profile_from_json(data: bytes, name: str = "profile") -> Profile:
         threads=fields.whole("threads", 1, MOST_COUNT),
         runs=fields.whole("runs", 1, MOST_COUNT),
         warmup=fields.whole("warmup", 0, MOST_COUNT),
-        overhead_ns=fields.whole("overhead_ns", 0, MOST_NS),
-        total_ns=fields.whole("total_ns", 0, MOST_NS),
-        profiled_ns=fields.whole("profiled_ns", 0, MOST_NS),
+        overhead_ns=fields.whole("overhead_ns", 0, LARGEST_NS),
+        total_ns=fields.whole("total_ns", 0, LARGEST_NS),
+        profiled_ns=fields.whole("profiled_ns", 0, LARGEST_NS),
         ops=fields.whole("ops", 0, MOST_COUNT),
         not_measured={
             key: missing.whole(key, 1, MOST_COUNT)
@@ -158,8 +158,8 @@ def _times(fields: Fields) -> dict[str, OpTime]:
         if key in times:
             raise UsageError(f"{table.where}: '{key}' is there twice")
         times[key] = OpTime(
-            ns=table.whole("ns", 1, MOST_NS),
-            spread_ns=table.whole("spread_ns", 0, MOST_NS),
+            ns=table.whole("ns", 1, LARGEST_NS),
+            spread_ns=table.whole("spread_ns", 0, LARGEST_NS),
             samples=table.whole("samples", 1, MOST_COUNT),
         )
         table.require_no_more()

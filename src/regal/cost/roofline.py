@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from regal.cost.operands import size_of
 from regal.cost.types import FORBIDDEN, GraphCost
 from regal.cost.work import CHOICES, CONTROL, trips_of, work_of
+from regal.devices.quantities import LARGEST_NS
 from regal.devices.types import allowed_devices
 from regal.graph.types import ABSENT
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 BYTES, ROOFLINE, PROFILE, FILE = "bytes", "roofline", "profile", "file"
 SOURCES = (BYTES, ROOFLINE, PROFILE, FILE)  # the least trusted first
-LONGEST_NS = 10**15  # eleven days: sums of costs stay far below 2^63
 
 
 class Price(NamedTuple):
@@ -84,27 +84,25 @@ class _Pricing:
         if self._profile is not None:
             measured = self._profile.times_of(op, graph)
         touched = _touched_bytes(op, graph) if self._has_pools else 0
-        allowed = allowed_devices(self._system, op.devices) if op.devices else ()
-        prices: list[Price | None] = []
-        for number, (device, peak) in enumerate(zip(self._devices, self._peaks[key], strict=True)):
-            price: Price | None = None
-            if allowed and not allowed[number]:
-                pass
-            elif (given := given_ns(op, device)) is not None:
-                price = Price(given, FILE)
-            elif peak is None:
-                pass
-            elif device.kind in measured:
-                price = Price(measured[device.kind], PROFILE)
-            elif work.kind == CONTROL:
-                price = self._price_of_bodies(op, graph, number)
-            else:
-                source = ROOFLINE if work.is_known else BYTES
-                price = Price(roofline_ns(work, device, peak, touched), source)
-            if price is not None and not 1 <= price.ns <= LONGEST_NS:
-                price = Price(min(max(price.ns, 1), LONGEST_NS), price.source)
-            prices.append(price)
-        return prices
+        allowed = allowed_devices(self._system, op.devices)
+
+        def price_on(number: int) -> Price | None:
+            device, peak = self._devices[number], self._peaks[key][number]
+            if not allowed[number]:
+                return None
+            given = given_ns(op, device)
+            if given is not None:
+                return Price(given, FILE)
+            if peak is None:
+                return None
+            if device.kind in measured:
+                return Price(measured[device.kind], PROFILE)
+            if work.kind == CONTROL:
+                return self._price_of_bodies(op, graph, number)
+            source = ROOFLINE if work.is_known else BYTES
+            return Price(roofline_ns(work, device, peak, touched), source)
+
+        return [_bounded(price_on(number)) for number in range(len(self._devices))]
 
     def _price_of_bodies(self, op: Op, graph: Graph, device: int) -> Price | None:
         totals, worst = [], SOURCES.index(FILE)
@@ -121,6 +119,12 @@ class _Pricing:
         launch = self._devices[device].launch_ns
         source = SOURCES[worst] if totals else BYTES
         return Price(launch + trips_of(op, graph.tensors) * once, source)
+
+
+def _bounded(price: Price | None) -> Price | None:
+    if price is None or 1 <= price.ns <= LARGEST_NS:
+        return price
+    return Price(min(max(price.ns, 1), LARGEST_NS), price.source)
 
 
 def given_ns(op: Op, device: Device) -> int | None:

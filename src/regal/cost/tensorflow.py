@@ -82,8 +82,7 @@ KINDS: Final = {
     " SparseApplyAdagrad SparseApplyMomentum ResourceSparseApplyAdagrad"
     " ResourceSparseApplyAdagradV2 ResourceSparseApplyFtrl ResourceSparseApplyMomentum"
     " ResourceSparseApplyRMSProp TensorArrayScatterV3"
-    " TensorListScatter TensorListScatterIntoExistingList"
-    "",
+    " TensorListScatter TensorListScatterIntoExistingList",
     "copy": "Assign AssignVariableOp BatchToSpace BatchToSpaceND BroadcastTo Concat ConcatV2"
     " ConjugateTranspose DeepCopy DepthToSpace Diag DiagPart Empty ExtractGlimpse"
     " ExtractImagePatches Fill InvertPermutation LinSpace MatrixBandPart MatrixDiag"

@@ -90,14 +90,35 @@ def op_flops(op: Op, tensors: Sequence[Tensor], framework: str) -> int:
     """
     if op.flops or not op.subgraphs:
         return op.flops or work_of(op, tensors, framework).flops
-    counts = [graph_flops(body) for body in op.subgraphs]
-    once = max(counts) if op.kind in CHOICES else sum(counts)
-    return min(trips_of(op, tensors) * once, MOST_FLOPS)
+    return _of_bodies(op, tensors, [graph_flops(body) for body in op.subgraphs])
 
 
 def graph_flops(graph: Graph) -> int:
     """Return the arithmetic operations of one run of a graph."""
     return sum(op_flops(op, graph.tensors, graph.framework) for op in graph.ops)
+
+
+def graph_moved_bytes(graph: Graph) -> int:
+    """Return the bytes that the ops of one run of a graph read and write; bodies as for flops."""
+    total = 0
+    for op in graph.ops:
+        total += work_of(op, graph.tensors, graph.framework).bytes
+        total += _of_bodies(op, graph.tensors, [graph_moved_bytes(body) for body in op.subgraphs])
+    return total
+
+
+def uncounted_ops(graph: Graph) -> int:
+    """Return how many ops, those of bodies included, have no rule that counts their operations."""
+    return sum(
+        (not work_of(op, graph.tensors, graph.framework).is_known)
+        + sum(uncounted_ops(body) for body in op.subgraphs)
+        for op in graph.ops
+    )
+
+
+def _of_bodies(op: Op, tensors: Sequence[Tensor], counts: Sequence[int]) -> int:
+    once = max(counts, default=0) if op.kind in CHOICES else sum(counts)
+    return min(trips_of(op, tensors) * once, MOST_FLOPS)
 
 
 def trips_of(op: Op, tensors: Sequence[Tensor]) -> int:

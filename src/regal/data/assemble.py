@@ -82,11 +82,12 @@ def _chosen(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[
     left_out = []
     by_structure: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        reason = row.get("failure") or row.get("left_out")
-        if reason is None:
-            by_structure.setdefault(row["structure"], []).append(row)
+        if "failure" in row:
+            left_out.append(_why(row, "failure", row["failure"]))
+        elif "left_out" in row:
+            left_out.append(_why(row, row["why"], row["left_out"]))
         else:
-            left_out.append(_why(row, "failure" if "failure" in row else "size", reason))
+            by_structure.setdefault(row["structure"], []).append(row)
     kept = []
     for same in by_structure.values():
         first, *others = sorted(same, key=_preference)

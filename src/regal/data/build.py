@@ -17,7 +17,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regal.data.items import Item, breadth_first
+from regal.data.headroom import headroom
+from regal.data.items import SYNTHETIC, Item, breadth_first
 from regal.data.pack import packed
 from regal.data.structure import structure_hash
 from regal.data.tracers import tracer_of
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from types import FrameType
 
+    from regal.graph.types import Graph
+
 ITEM_CPU_SECONDS = 60  # of one trace; slower ones are a row that says so
 ITEM_SECONDS = 900.0  # then the process is ended: it is stuck, or the machine is
 WORKER_BYTES = 8 << 30
 ITEMS_PER_WORKER = 24  # then a fresh process: tracers keep memory
 FEWEST_OPS, MOST_OPS = 30, 20_000
+LEAST_HEADROOM = 0.10  # by which a long search beats a short one on a synthetic graph
 MOST_CHARACTERS = 200  # of what an error says
 LOG = "log.jsonl"
 
@@ -106,8 +110,9 @@ def trace_to_file(item: Item, folder: Path) -> dict[str, Any]:
         "structure": structure_hash(graph),
         "version": tracer.version(),
     }
-    if not FEWEST_OPS <= len(graph.ops) <= MOST_OPS:
-        row["left_out"] = f"{len(graph.ops)} ops; the set has {FEWEST_OPS} to {MOST_OPS}"
+    against = _reason_against(item, graph)
+    if against is not None:
+        row["why"], row["left_out"] = against
     else:
         data = packed(graph)
         row |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -115,6 +120,15 @@ def trace_to_file(item: Item, folder: Path) -> dict[str, Any]:
         path.with_suffix(".part").write_bytes(data)
         path.with_suffix(".part").replace(path)
     return row | {"seconds": round(time.perf_counter() - started, 2)}
+
+
+def _reason_against(item: Item, graph: Graph) -> tuple[str, str] | None:
+    """Return why a graph does not belong to the set, in a word and in a sentence."""
+    if not FEWEST_OPS <= len(graph.ops) <= MOST_OPS:
+        return "size", f"{len(graph.ops)} ops; the set has {FEWEST_OPS} to {MOST_OPS}"
+    if item.source == SYNTHETIC and (gain := headroom(graph)) < LEAST_HEADROOM:
+        return "headroom", f"a long search gains {gain:.1%}; {LEAST_HEADROOM:.0%} is wanted"
+    return None
 
 
 def _batches(items: Sequence[Item]) -> list[list[Item]]:

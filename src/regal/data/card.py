@@ -18,6 +18,9 @@ GAPS = """\
 - Widths, resolutions and batch sizes are one per architecture: graphs that differ in sizes alone
   have one structure and are one graph here. Augmentation varies them in training.
 - Language models are cut to at most six layers per stack; deeper ones repeat the same layer.
+- Backbones of keras-hub are narrow, and have three to six layers.
+- Models written for the set (torch/zoo, jax/flax, tensorflow/keras.layers) come in several depths;
+  each depth counts as an architecture.
 - Mixtures of experts run in the form whose shapes do not depend on data.
 - Costs are those of the roofline on the kinds and shapes of the ops; nothing was measured.
 - Names and attributes of ops are left out; graphs of the set can be planned, not executed.

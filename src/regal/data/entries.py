@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regal.data.pack import unpacked
-from regal.errors import ModelError
+from regal.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,23 @@ def load_index(folder: Path = SHIPPED) -> tuple[Entry, ...]:
     Cost: 15 ms per 1,000 entries.
     """
     return _index_in(folder)
+
+
+def entry_named(key: str, folder: Path = SHIPPED) -> Entry:
+    """Return the entry with a key.
+
+    Raises:
+        UsageError: there is none; it names the keys that are nearest.
+        ModelError: the index is missing or broken.
+    """
+    by_key = {entry.key: entry for entry in load_index(folder)}
+    if key not in by_key:
+        near = get_close_matches(key, by_key, n=3, cutoff=0.4)
+        hint = f"; did you mean {', '.join(near)}" if near else ""
+        raise UsageError(
+            f"the data set has no graph '{key}'{hint}; regal dataset list prints all keys"
+        )
+    return by_key[key]
 
 
 def load_graph(entry: Entry, folder: Path = SHIPPED) -> Graph:

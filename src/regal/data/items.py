@@ -13,6 +13,7 @@ INFERENCE = "inference"
 TRAINING = "training"  # forward, backward, and the optimizer's update where it is traced
 JOINT = "joint"  # forward and backward as one functional graph, without an update
 MODES = (INFERENCE, TRAINING, JOINT)
+SYNTHETIC = "synthetic"  # the source of graphs that no network has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from regal.data.items import SYNTHETIC
 from regal.data.split import SIDES
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 SIZES = (30, 100, 300, 1_000, 3_000, 10_000)  # where the bins of numbers of ops begin
 LAST_SIZE = 20_000
-SYNTHETIC = "synthetic"  # the source of graphs that no network has
 BAR = 40  # characters of the longest bar
 MOST_FAMILIES = 20  # rows of a histogram in text
 

@@ -60,6 +60,14 @@ class Fields:
             raise self._wrong(key, f"a whole number from {low} to {high}")
         return value
 
+    def wholes(self, key: str, low: int, high: int) -> tuple[int, ...]:
+        """Return a list of whole numbers from `low` to `high`, both included."""
+        rows = self.items(key)
+        found = tuple(row for row in rows if type(row) is int and low <= row <= high)
+        if len(found) < len(rows):
+            raise self._wrong(key, f"a list of whole numbers from {low} to {high}")
+        return found
+
     def rate(self, key: str, require: Callable[[float, object], float]) -> float:
         """Return a number that `require` lets through."""
         value = self._value(key)
@@ -76,10 +84,17 @@ class Fields:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts that are not empty."""
-        rows = self._list(key)
+        rows = self.items(key)
         if not all(isinstance(row, str) and row.strip() and row.isprintable() for row in rows):
             raise self._wrong(key, "a list of texts")
         return tuple(str(row) for row in rows)
+
+    def items(self, key: str) -> list[object]:
+        """Return a list of anything."""
+        value = self._value(key)
+        if not isinstance(value, list):
+            raise self._wrong(key, "a list")
+        return value
 
     def table(self, key: str) -> Fields:
         """Return a table."""
@@ -87,7 +102,7 @@ class Fields:
 
     def tables(self, key: str) -> list[Fields]:
         """Return a list of tables."""
-        return [Fields(row, f"{self.where}: {key} {i}") for i, row in enumerate(self._list(key))]
+        return [Fields(row, f"{self.where}: {key} {i}") for i, row in enumerate(self.items(key))]
 
     def require_no_more(self) -> None:
         """Raise if there is a key that nobody asked for.
@@ -104,12 +119,6 @@ class Fields:
         if key not in self:
             raise UsageError(f"{self.where}: '{key}' is missing")
         return self._values[key]
-
-    def _list(self, key: str) -> list[object]:
-        value = self._value(key)
-        if not isinstance(value, list):
-            raise self._wrong(key, "a list")
-        return value
 
     def _parsed(self, key: str, value: T, parse: Callable[[T], S]) -> S:
         try:

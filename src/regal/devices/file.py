@@ -67,6 +67,26 @@ def system_from_dict(value: object, where: str) -> System:
     return system
 
 
+def pool_to_dict(pool: Pool) -> dict[str, Any]:
+    """Return the JSON object of a memory pool."""
+    return {"name": pool.name, "bytes": pool.bytes, "bytes_per_s": pool.bytes_per_s}
+
+
+def pool_from_fields(fields: Fields) -> Pool:
+    """Return the memory pool in a JSON object.
+
+    Raises:
+        UsageError: a key is unknown, missing or wrong.
+    """
+    pool = Pool(
+        name=fields.text("name"),
+        bytes=fields.whole("bytes", 1, LARGEST_BYTES),
+        bytes_per_s=fields.rate("bytes_per_s", _or_zero(require_rate)),
+    )
+    fields.require_no_more()
+    return pool
+
+
 def _device_to_dict(device: Device) -> dict[str, Any]:
     return {
         "name": device.name,
@@ -76,10 +96,7 @@ def _device_to_dict(device: Device) -> dict[str, Any]:
         "launch_ns": device.launch_ns,
         "memory_bytes": device.memory_bytes,
         "kinds": list(device.kinds),
-        "pools": [
-            {"name": pool.name, "bytes": pool.bytes, "bytes_per_s": pool.bytes_per_s}
-            for pool in device.pools
-        ],
+        "pools": [pool_to_dict(pool) for pool in device.pools],
     }
 
 
@@ -99,20 +116,10 @@ def _device(fields: Fields) -> Device:
         launch_ns=fields.whole("launch_ns", 0, LARGEST_NS),
         memory_bytes=memory,
         kinds=fields.texts("kinds"),
-        pools=tuple(_pool(table) for table in fields.tables("pools")),
+        pools=tuple(pool_from_fields(table) for table in fields.tables("pools")),
     )
     fields.require_no_more()
     return device
-
-
-def _pool(fields: Fields) -> Pool:
-    pool = Pool(
-        name=fields.text("name"),
-        bytes=fields.whole("bytes", 1, LARGEST_BYTES),
-        bytes_per_s=fields.rate("bytes_per_s", _or_zero(require_rate)),
-    )
-    fields.require_no_more()
-    return pool
 
 
 def _or_zero(require: Callable[[float, object], float]) -> Callable[[float, object], float]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regal.devices.toml import MOST_DEVICES, read_system
+from regal.devices.toml import read_system
+from regal.devices.types import MOST_DEVICES
 from regal.errors import UsageError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from regal.devices.quantities import (
     parse_time_ns,
     time_text,
 )
-from regal.devices.types import Device, Link, Pool, System
+from regal.devices.types import MOST_DEVICES, Device, Link, Pool, System
 from regal.errors import UsageError
 from regal.files import read_file
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MOST_DEVICES = 256
 UNLIMITED = "unlimited"
 OTHERS = "other"  # in files: the dtypes that are not named; "" in `Device.flops_per_s`
 

@@ -10,6 +10,7 @@ from regal.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+MOST_DEVICES = 256  # of a system: there are devices x devices links
 HOST = "cpu"  # the kind of device that drives the others
 
 
@@ -87,8 +88,10 @@ def allowed_devices(system: System, kinds: Collection[str]) -> tuple[bool, ...]:
     No kinds: all may. In a system without a CPU, what is meant for one may run anywhere: every
     other device has a host.
     """
+    if not kinds:
+        return (True,) * len(system.devices)
     has_host = any(device.kind == HOST for device in system.devices)
-    if not kinds or (HOST in kinds and not has_host):
+    if HOST in kinds and not has_host:
         return (True,) * len(system.devices)
     return tuple(device.kind in kinds for device in system.devices)
 

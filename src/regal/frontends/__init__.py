@@ -107,6 +107,8 @@ def load(
     try:
         name = _module_of(path)
         if name is None:
+            if path.suffix.lower() == ".csv":
+                raise ModelError(f"'{path}' is no model; regal allocate reads buffers from a .csv")
             known = ", ".join(SUFFIXES)
             raise ModelError(f"model file '{path}' has an unknown ending; known: {known}")
         frontend = cast("Frontend", import_module(name))

@@ -10,6 +10,8 @@ from regal._native import OffsetFault, OrderFault, check_offsets, check_order
 from regal.errors import PlanError
 from regal.graph.memory import counted_storages
 from regal.graph.types import ABSENT
+from regal.plan.chains import chains_of, hull_of
+from regal.plan.pool_check import require_valid_pools
 from regal.plan.problem import NumberedProblem, order_problem, pair_rows, planned_workspace
 from regal.plan.sub_buffers import embedded
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from regal._native import OffsetVerdict, OrderVerdict
     from regal.graph.types import Graph, LoadedModel
-    from regal.plan.types import Allocation, ModelPlan, Plan
+    from regal.plan.types import ModelPlan, Plan
 
 
 def require_valid_model_plan(model: LoadedModel, plan: ModelPlan) -> ModelPlan:
@@ -38,7 +40,7 @@ def require_valid_plan(graph: Graph, plan: Plan) -> Plan:
     """Return `plan` if order, in-place choices, offsets, peak and arena are all right.
 
     Sub-buffers join storages first; all else is judged on the joined graph. Bodies are judged
-    before their op; its block must hold each of them.
+    before their op; its block must hold each of them. Pools, where a plan has them, come last.
 
     Raises:
         PlanError: names the first rule that is broken, with the ops or tensors involved.
@@ -65,6 +67,8 @@ def require_valid_plan(graph: Graph, plan: Plan) -> Plan:
             f" of {plan.peak_bytes} bytes"
         )
     _require_valid_offsets(graph, plan)
+    if plan.pools is not None:
+        require_valid_pools(graph, plan, plan.pools)
     return plan
 
 
@@ -187,7 +191,7 @@ def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, i
     if extra:
         raise PlanError(f"plan places storage {extra[0]}, which is not in use")
     names, rows = [], []
-    for chain in _chains(graph, plan):
+    for chain in chains_of(graph, plan):
         parts = [plan.offsets[storage] for storage in chain]
         if len({part.offset for part in parts}) > 1:
             raise PlanError(
@@ -195,7 +199,7 @@ def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, i
                 f" but have offsets {parts[0].offset} and {parts[-1].offset}"
             )
         names.append(name_of[chain[0]])
-        rows.append(_hull(parts))
+        rows.append((*hull_of(parts), parts[0].offset))
     step_of = {op: step for step, op in enumerate(plan.order)}
     for i, block in plan.workspaces.items():
         if (block.first_step, block.last_step) != (step_of[i], step_of[i]):
@@ -204,32 +208,8 @@ def _buffer_rows(graph: Graph, plan: Plan) -> tuple[list[str], list[tuple[int, i
                 f" {block.first_step}-{block.last_step}; the op runs in step {step_of[i]}"
             )
         names.append(f"workspace of {graph.ops[i].name}")
-        rows.append(_hull([block]))
+        rows.append((*hull_of([block]), block.offset))
     return names, rows
-
-
-def _chains(graph: Graph, plan: Plan) -> list[list[int]]:
-    """Return the planned storages, those joined by in-place pairs in one list."""
-    next_of = {graph.tensors[a].storage: graph.tensors[b].storage for a, b in plan.in_place}
-    later = set(next_of.values())
-    chains = []
-    for storage in plan.offsets:
-        if storage in later:
-            continue
-        chain = [storage]
-        while chain[-1] in next_of:
-            chain.append(next_of[chain[-1]])
-        chains.append(chain)
-    return chains
-
-
-def _hull(parts: list[Allocation]) -> tuple[int, int, int, int]:
-    return (
-        min(part.first_step for part in parts),
-        max(part.last_step for part in parts),
-        max(part.bytes for part in parts),
-        parts[0].offset,
-    )
 
 
 def _offset_message(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from regal.errors import PlanError
 from regal.graph.file import model_hash
+from regal.plan.pools import pools_from_dict, pools_to_dict
 from regal.plan.types import Allocation, ModelPlan, Plan
 
 if TYPE_CHECKING:
@@ -44,6 +45,37 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
     Raises:
         PlanError: not JSON, not this schema, or a plan of another model.
     """
+    document, entries = entries_of(data, model, name)
+    try:
+        if document["devices"] != [DEVICE]:
+            raise PlanError(
+                f"'{name}' has no system, but lists devices {repr_of(document['devices'])}; a plan"
+                f" without one has ['{DEVICE}']"
+            )
+        plans = tuple(
+            _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
+        )
+        return ModelPlan(
+            graph_hash=document["graph_hash"],
+            method=text(document["method"]),
+            seed=natural(document["seed"]),
+            evaluations=natural(document["evaluations"]),
+            plans=plans,
+        )
+    except KeyError as error:
+        raise PlanError(f"'{name}' is not a whole plan: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PlanError(f"'{name}' is not a whole plan: {error}") from None
+
+
+def entries_of(data: bytes, model: LoadedModel, name: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return the JSON object of a plan file, and that of each entry of `model` in it.
+
+    The object itself is that of the main entry.
+
+    Raises:
+        PlanError: not JSON, not this schema, or a plan of another model.
+    """
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -61,27 +93,7 @@ def plan_from_json(data: bytes, model: LoadedModel, name: str = "plan") -> Model
     if not isinstance(others, list) or 1 + len(others) != len(model.entries):
         found = 1 + len(others) if isinstance(others, list) else repr_of(others)
         raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
-    entries = [document, *others]
-    try:
-        if document["devices"] != [DEVICE]:
-            raise PlanError(
-                f"'{name}' has no system, but lists devices {repr_of(document['devices'])}; a plan"
-                f" without one has ['{DEVICE}']"
-            )
-        plans = tuple(
-            _plan(entry, graph) for entry, graph in zip(entries, model.entries, strict=True)
-        )
-        return ModelPlan(
-            graph_hash=expected,
-            method=text(document["method"]),
-            seed=natural(document["seed"]),
-            evaluations=natural(document["evaluations"]),
-            plans=plans,
-        )
-    except KeyError as error:
-        raise PlanError(f"'{name}' is not a whole plan: {error} is missing") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise PlanError(f"'{name}' is not a whole plan: {error}") from None
+    return document, [document, *others]
 
 
 def plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
@@ -109,6 +121,7 @@ def plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:
         "peak_bytes": plan.peak_bytes,
         "arena_bytes": plan.arena_bytes,
         "lower_bound": {"peak_bytes": plan.peak_bound, "arena_bytes": plan.arena_bound},
+        **({} if plan.pools is None else {"pools": pools_to_dict(plan.pools, names)}),
     }
 
 
@@ -143,6 +156,7 @@ def _plan(fields: Mapping[str, Any], graph: Graph) -> Plan:
             op_number(name, number): bodies_of(bodies, graph.ops[number[name]])
             for name, bodies in fields["bodies"].items()
         },
+        pools=pools_from_dict(fields["pools"], list(number)) if "pools" in fields else None,
     )
 
 

@@ -94,7 +94,10 @@ class SchedulePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSchedule:
-    """The schedules of all entries of a model on one system, and how they were found."""
+    """The schedules of all entries of a model on one system, and how they were found.
+
+    One entry runs at a time, so the figures of the model are the largest of its entries.
+    """
 
     graph_hash: str
     system: System
@@ -103,3 +106,33 @@ class ModelSchedule:
     seed: int
     evaluations: int
     plans: tuple[SchedulePlan, ...]  # one per entry
+
+    @property
+    def time_ns(self) -> int:
+        """Return the running time of the slowest entry."""
+        return max(plan.figures.time_ns for plan in self.plans)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the largest peak of a device in any entry."""
+        return max(plan.figures.peak for plan in self.plans)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Return the largest arena of a device in any entry."""
+        return max(max(plan.arena_bytes) for plan in self.plans)
+
+    @property
+    def overflow_bytes(self) -> int:
+        """Return the bytes above the memories, summed over devices, of the worst entry."""
+        return max(plan.figures.overflow_bytes for plan in self.plans)
+
+    @property
+    def time_bound_ns(self) -> int:
+        """Return a running time that no schedule of the model can beat: proven."""
+        return max(plan.time_bound_ns for plan in self.plans)
+
+    @property
+    def peak_bound(self) -> int:
+        """Return a peak that no schedule of the model can beat: proven."""
+        return max(plan.peak_bound for plan in self.plans)

@@ -10,10 +10,10 @@ from regal.cost.roofline import SOURCES
 from regal.cost.types import FORBIDDEN, GraphCost
 from regal.devices.file import system_from_dict, system_to_dict
 from regal.errors import PlanError, UsageError
-from regal.graph.file import model_hash
 from regal.plan.file import (
     SCHEMA,
     bodies_of,
+    entries_of,
     natural,
     op_number,
     plan_to_dict,
@@ -24,13 +24,13 @@ from regal.plan.file import (
 )
 from regal.plan.schedule import Copy, Figures, ModelSchedule, Schedule, SchedulePlan, Transfer
 from regal.plan.types import Allocation
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from regal.graph.types import Graph, LoadedModel
 
-NS_PER_S = 10**9
 OBJECTIVES = ("time", "memory", "balanced", "")  # "": nothing was searched
 
 
@@ -78,23 +78,7 @@ def schedule_from_json(
     Raises:
         PlanError: not JSON, not this schema, a plan of another model, or not a whole one.
     """
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise PlanError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else None
-        raise PlanError(f"'{name}' has schema {repr_of(found)}; a plan file has '{SCHEMA}'")
-    expected = model_hash(model)
-    if document.get("graph_hash") != expected:
-        raise PlanError(
-            f"'{name}' is a plan of another graph: its hash is"
-            f" {str(document.get('graph_hash'))[:12]}, the model's is {expected[:12]}"
-        )
-    others = document.get("entries", [])
-    if not isinstance(others, list) or 1 + len(others) != len(model.entries):
-        found = 1 + len(others) if isinstance(others, list) else repr_of(others)
-        raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
+    document, entries = entries_of(data, model, name)
     try:
         system = system_from_dict(document["system"], f"'{name}': system")
         devices = [device.name for device in system.devices]
@@ -102,10 +86,10 @@ def schedule_from_json(
             raise PlanError(f"'{name}' lists devices {repr_of(document['devices'])}, not {devices}")
         readers = [
             _Reader(fields, graph, devices)
-            for fields, graph in zip([document, *others], model.entries, strict=True)
+            for fields, graph in zip(entries, model.entries, strict=True)
         ]
         schedule = ModelSchedule(
-            graph_hash=expected,
+            graph_hash=document["graph_hash"],
             system=system,
             objective=_one_of(OBJECTIVES, document["objective"]),
             method=text(document["method"]),

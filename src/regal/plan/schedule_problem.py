@@ -11,7 +11,7 @@ import numpy as np
 
 from regal._native import DeviceFault, DeviceProblem, build_device_problem
 from regal.cost.types import FORBIDDEN
-from regal.devices.types import allowed_devices
+from regal.devices.types import MOST_DEVICES, allowed_devices
 from regal.errors import ModelError, UsageError
 from regal.graph.memory import counted_storages
 from regal.graph.types import ABSENT, COUNTED_ROLES, Role
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 UNLIMITED = 2**63 - 1
-MOST_DEVICES = 256  # of the kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from regal.graph.types import SubBuffer
+    from regal.plan.pools import PoolPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Plan:
     `bodies[i]` are the plans of `graph.ops[i].subgraphs`, in the same sequence. Sibling
     bodies share one block: `workspaces[i]`, which lives for the step of its op; offsets
     inside a body count from the start of that block. Ops that need scratch memory have a
-    block too.
+    block too. `pools` says where all that lies on a device with several memories.
     """
 
     order: tuple[int, ...]
@@ -47,6 +48,7 @@ class Plan:
     arena_bound: int  # proven: no offsets for this order and in-place choice end lower
     workspaces: Mapping[int, Allocation] = field(default_factory=dict)
     bodies: Mapping[int, tuple[Plan, ...]] = field(default_factory=dict)
+    pools: PoolPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +83,15 @@ class ModelPlan:
     def arena_bound(self) -> int:
         """Return an arena that no offsets can beat, the order as it is: proven."""
         return max(plan.arena_bound for plan in self.plans)
+
+    @property
+    def pool_bytes(self) -> tuple[int, ...]:
+        """Return what is used of each pool, in the worst entry; () without pools."""
+        used = [plan.pools.used_bytes for plan in self.plans if plan.pools is not None]
+        return tuple(map(max, zip(*used, strict=True)))
+
+    @property
+    def pool_overflow_bytes(self) -> int:
+        """Return what passes the pools, in the worst entry."""
+        pools = [plan.pools for plan in self.plans if plan.pools is not None]
+        return max((pool.overflow_bytes for pool in pools), default=0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regal.backends.onnx.verify import runtime_name
 from regal.errors import BackendError
 from regal.frontends.onnx.prepare import runnable_copy
 from regal.frontends.onnx.runtime import RunRequest, run_in_child
@@ -53,7 +53,7 @@ def profile_onnx(model: LoadedModel, options: ProfileOptions) -> Profile:
         _rows(model.graph, seen, options.warmup, invocations),
         model.entries,
         model=source.path.name,
-        runtime=f"onnxruntime {version('onnxruntime')}",
+        runtime=runtime_name(),
         threads=options.threads,
         runs=options.runs,
         warmup=options.warmup,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.files import source_of
+from regal.backends.tensorflow.judge import runtime_name
 from regal.backends.tensorflow.prepare import public_name, runnable
 from regal.child import run_module
 from regal.errors import BackendError
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
     from regal.profiling.samples import OpSamples
     from regal.profiling.types import ProfileOptions
-
-PACKAGES = ("tensorflow-cpu", "tensorflow")
 
 
 def profile_tensorflow(model: LoadedModel, options: ProfileOptions, name: str) -> Profile:
@@ -51,16 +49,6 @@ def profile_tensorflow(model: LoadedModel, options: ProfileOptions, name: str) -
         warmup=options.warmup,
         total_ns=min(found["run_ns"][options.warmup :]),
     )
-
-
-def runtime_name() -> str:
-    """Return name and version of TensorFlow, "" when it is not installed."""
-    for package in PACKAGES:
-        try:
-            return f"{package} {version(package)}"
-        except PackageNotFoundError:
-            continue
-    return ""
 
 
 def _rows(

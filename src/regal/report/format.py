@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from regal.units import NS_PER_S
+
 NOTHING = "\N{EN DASH}"  # where there is no number
-NS_PER_S = 1_000_000_000
 TIME_UNITS = ((NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "µs"))
 BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 MOST_NAME_CHARACTERS = 120  # converters join many names into one; both ends tell them apart

@@ -99,7 +99,7 @@ def require_same_peaks(document: Mapping[str, Any], stories: Sequence[Story]) ->
 def _methods(root: Mapping[str, Any]) -> Html:
     if root["comparison"] is None:
         return Html("")
-    hint = "The same problem and budget for each; the checker has judged every plan."
+    hint = "The same problem for each; the checker has judged every plan."
     return element(
         "section",
         None,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.backends import backend_of
+from regal.child import installed
 from regal.errors import BackendError, UsageError
 from regal.files import write_all
 from regal.validation.types import Measured
@@ -53,7 +53,7 @@ class OnnxOrders:
     @property
     def name(self) -> str:
         """Return name and version."""
-        return f"onnxruntime {version('onnxruntime')}"
+        return installed("onnxruntime")
 
     def planned_bytes(self, plan: ModelPlan) -> int:
         """Return the planned peak: ONNX Runtime takes every buffer from the heap."""

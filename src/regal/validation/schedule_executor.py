@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from regal.backends import schedule_backend_of
+from regal.backends import files_of, schedule_backend_of
+from regal.child import installed
 from regal.errors import BackendError
 from regal.files import write_all
 from regal.validation.types import Measured
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from regal.validation.executors import ExecutorOptions
 
 
-RUNTIMES: Mapping[str, str] = MappingProxyType(
-    {"onnx": "onnxruntime", "tensorflow": "tensorflow-cpu"}
+RUNTIMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"onnx": ("onnxruntime",), "tensorflow": ("tensorflow-cpu", "tensorflow")}
 )
 
 
@@ -45,9 +44,8 @@ class ScheduleExecutor:
     @property
     def name(self) -> str:
         """Return what executes, with its version where it is installed."""
-        package = RUNTIMES.get(self.model.framework, self.model.framework)
-        with suppress(PackageNotFoundError):
-            package = f"{package} {version(package)}"
+        packages = RUNTIMES.get(self.model.framework, (self.model.framework,))
+        package = installed(*packages) or packages[0]
         return f"{package}, CPU threads in place of devices"
 
     def planned_bytes(self, plan: ModelSchedule) -> int:
@@ -63,8 +61,7 @@ class ScheduleExecutor:
                 applied = backend.apply_schedule(self.model, plan, name=out.name)
             except BackendError as error:
                 return Measured(failure=str(error))
-            files = {**applied.files, "": backend.encoded(applied.files[""], out)}
-            write_all(files, out, inputs=[], force=False)
+            write_all(files_of(backend, applied, out), out, inputs=[], force=False)
             verification = backend.verify_schedule(
                 self.path,
                 out,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regal._native import complete_schedule, simulate_devices
-from regal.errors import PlanError
 from regal.options import Options
 from regal.plan.schedule_check import require_valid_model_schedule
 from regal.scheduling import schedule_before, search_schedule
+from regal.search.devices.outcomes import completed_outcome
 from regal.search.devices.planner import DeviceSearch, plan_schedules
-from regal.search.devices.types import DeviceOutcome
 from regal.search.meter import Meter
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from regal.graph.types import LoadedModel
     from regal.plan.schedule import ModelSchedule
     from regal.plan.schedule_problem import ScheduleProblem
-    from regal.search.devices.types import DeviceMethod, Objective
+    from regal.search.devices.types import DeviceMethod, DeviceOutcome, Objective
     from regal.search.types import Budget
 
 EVALUATIONS = 2_000
@@ -71,23 +69,20 @@ def _all_plans(
             objective="time",
             meter=Meter(evaluations=1, seconds=None),
             seed=seed + number,
-            keeps_today=False,
+            keeps_before=False,
         )
-        return _checked(model, costs, plan_schedules(model, system, costs, search, before))
+        return require_valid_model_schedule(
+            model, costs, plan_schedules(model, system, costs, search, before)
+        )
 
     for objective in ("time", "memory"):
         options = Options(objective=objective, evaluations=EVALUATIONS, seed=seed)
         found = search_schedule(model, system, costs, before, options)
-        yield f"regal {objective}", _checked(model, costs, found)
+        yield f"regal {objective}", require_valid_model_schedule(model, costs, found)
     for number in count():
         yield f"split {number}", with_method(split_schedule, number)
         for stay in STAYS:
             yield f"random {stay:g} {number}", with_method(RandomSchedules(stay), number)
-
-
-def _checked(model: LoadedModel, costs: Sequence[GraphCost], plan: ModelSchedule) -> ModelSchedule:
-    require_valid_model_schedule(model, costs, plan)
-    return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ class RandomSchedules:
                     device = near if may_run[own][near] else device
                 device_of[own] = device
             placement.append(device_of[own])
-        return _outcome(problem, placement)
+        return _drawn(problem, placement)
 
 
 def split_schedule(
@@ -149,7 +144,7 @@ def split_schedule(
             is_allowed = bool(may_run[own][wanted])
             device_of[own] = wanted if is_allowed else int(may_run[own].argmax())
         placement.append(device_of[own])
-    return _outcome(problem, placement)
+    return _drawn(problem, placement)
 
 
 def _groups(problem: ScheduleProblem) -> tuple[np.ndarray, np.ndarray]:
@@ -158,10 +153,6 @@ def _groups(problem: ScheduleProblem) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(problem.native.group), may_run
 
 
-def _outcome(problem: ScheduleProblem, placement: Sequence[int]) -> DeviceOutcome:
-    order = np.arange(problem.n_ops, dtype=np.int64)
-    schedule = complete_schedule(problem.native, np.array(placement, dtype=np.int64), order)
-    figures = simulate_devices(problem.native, schedule)
-    if figures is None:
-        raise PlanError("the order of the file runs an op before one that it depends on")
-    return DeviceOutcome(schedule=schedule, figures=figures, evaluations=1, seconds=0.0)
+def _drawn(problem: ScheduleProblem, placement: Sequence[int]) -> DeviceOutcome:
+    """Return the schedule of a placement with ops in file order: one evaluation."""
+    return replace(completed_outcome(problem, placement, range(problem.n_ops)), evaluations=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regal.backends.types import RuntimeCheck, Verification
+from regal.child import installed
 from regal.errors import RegalError
 from regal.frontends.onnx.dims import bind
 from regal.frontends.onnx.parse import read_model
@@ -141,6 +142,4 @@ def _heap(result: RunResult) -> dict[str, int]:
 
 def runtime_name() -> str:
     """Return the name and version of the runtime."""
-    from importlib.metadata import version
-
-    return f"onnxruntime {version('onnxruntime')}"
+    return installed("onnxruntime")

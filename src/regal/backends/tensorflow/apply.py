@@ -46,6 +46,7 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
     return AppliedModel(
         files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, *writer.notes()),
+        is_order_whole=writer.is_order_whole,
     )
 
 
@@ -84,6 +85,7 @@ def apply_schedule(
     return AppliedModel(
         files={"": message.SerializeToString(deterministic=True), **beside(source)},
         notes=(*source.notes, f"devices: {', '.join(names)}", *writer.notes()),
+        is_order_whole=writer.is_order_whole,
     )
 
 
@@ -146,7 +148,7 @@ class _Writer:
         bodies = dict.fromkeys(body for body, _ in entry.homes.values())
         self._moved |= flatten(self._graph, bodies)
         homes = [[home_of(node) for node in nodes] for nodes in entry.op_nodes]
-        in_step = [not step.isdisjoint(nodes) for nodes in entry.op_nodes]
+        in_step = [[home_of(node) for node in nodes if node in step] for nodes in entry.op_nodes]
         free = free_nodes(Nodes(entry.graph.node), step)
         self._apart += sum(step.isdisjoint(nodes) for nodes in entry.op_nodes)
         planned = Planned(homes, placement, position, in_step)
@@ -154,6 +156,11 @@ class _Writer:
         for body in bodies_of(Library(self._graph), planned):
             self._write_body(body, graph, {node for name, node in shared if name == body.name})
         self._done.update(home for row in homes for home in row)
+
+    @property
+    def is_order_whole(self) -> bool:
+        """Return whether the whole order could be written."""
+        return not self._loose
 
     def notes(self) -> list[str]:
         """Return what was done and what could not be, for people."""
@@ -171,7 +178,8 @@ class _Writer:
             first, second = self._loose[0]
             more = f" and {len(self._loose) - 1} more" if len(self._loose) > 1 else ""
             notes.append(
-                f"the order of '{first}' and '{second}'{more} cannot be written into the graph"
+                f"the order of '{first}' and '{second}'{more} cannot be written into the graph:"
+                " nothing keeps it there"
             )
         notes.append(
             "runs as planned with regal.tensorflow.session_config, and when all outputs are"

@@ -25,13 +25,14 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 class Planned:
     """The ops of one entry: the nodes that each stands for, its device, and its position.
 
-    Ops that are not in the step have a device, but no place in the order.
+    Nodes that are not in the step have a device, but no place in the order: of a loop some
+    results may not be asked for, and whoever waited for them would need what makes them.
     """
 
     homes: Sequence[Sequence[Home]]
     placement: Sequence[int]
     position: Sequence[int]
-    in_step: Sequence[bool]
+    in_step: Sequence[Sequence[Home]]  # of these, those in the step
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,6 @@ def bodies_of(library: Library, planned: Planned) -> list[Body]:
     return [_body(library, name, planned) for name in names]
 
 
-def trace_name(library: Library, home: Home) -> str:
-    """Return how TensorFlow calls a node once it has put bodies in place of calls."""
-    body, node = home
-    return "/".join([*(call for _, call in library.path(body)), node])
-
-
 def _body(library: Library, name: str, planned: Planned) -> Body:
     depth = len(library.path(name))
     units: list[Unit] = []
@@ -105,11 +100,10 @@ def _body(library: Library, name: str, planned: Planned) -> Body:
     device_of: dict[str, int] = {}
     calls: dict[str, list[int]] = {}  # call -> the ops behind it
     for op, homes in enumerate(planned.homes):
-        own = tuple(node for body, node in homes if body == name)
-        device_of.update(dict.fromkeys(own, planned.placement[op]))
-        if not planned.in_step[op]:
-            continue
-        deeper = [library.path(body) for body, _ in homes if body != name]
+        here = [node for body, node in homes if body == name]
+        device_of.update(dict.fromkeys(here, planned.placement[op]))
+        own = tuple(node for body, node in planned.in_step[op] if body == name)
+        deeper = [library.path(body) for body, _ in planned.in_step[op] if body != name]
         behind = {path[depth][1] for path in deeper if len(path) > depth and path[depth][0] == name}
         if own:
             position = planned.position[op]

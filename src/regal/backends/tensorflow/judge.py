@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from regal.backends.tensorflow.request import Case, CaseResult, Job, Request, to_json
 from regal.backends.types import DeviceRun, RuntimeCheck, Verification
-from regal.child import run_module
+from regal.child import installed, run_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +78,11 @@ def judged(
             if case.name not in (BEFORE, ORDERED):
                 checks.append(_check(trial, case, before, ordered, after, n_devices))
     return Verification(checks=tuple(checks), skipped="; ".join(reasons))
+
+
+def runtime_name() -> str:
+    """Return name and version of TensorFlow, "" when it is not installed."""
+    return installed("tensorflow-cpu", "tensorflow")
 
 
 def run_request(
@@ -160,8 +164,9 @@ def _check(
     if after.traced and after.observed < planned:
         remarks.append(f"{after.observed} of {planned} ops were seen to run")
     is_seen = after.traced and after.observed > 0
+    number = runtime_name().rpartition(" ")[2]
     return RuntimeCheck(
-        runtime=f"tensorflow {_version()} on {where}{entry}",
+        runtime=f"tensorflow {number} on {where}{entry}",
         outputs_equal=not difference,
         before={"peak_bytes": max(before.peaks)} if before.peaks else {},
         after={"peak_bytes": max(after.peaks)} if after.peaks else {},
@@ -185,12 +190,3 @@ def _device_run(result: CaseResult, n_devices: int) -> DeviceRun | None:
         median_s=median(counted),
         runs=len(counted),
     )
-
-
-def _version() -> str:
-    for name in ("tensorflow", "tensorflow-cpu"):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return ""

@@ -6,12 +6,11 @@ import json
 import re
 import tempfile
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from regal.backends.tflite.inputs import input_specs
-from regal.child import run_module
+from regal.child import installed, run_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,10 +43,7 @@ class Run:
 
 def runtime_name(runtime: str) -> str:
     """Return name and version of a runtime, "" when it is not installed."""
-    try:
-        return f"{_PACKAGES[runtime]} {version(_PACKAGES[runtime])}"
-    except PackageNotFoundError:
-        return ""
+    return installed(_PACKAGES[runtime])
 
 
 def run_model(

@@ -15,11 +15,12 @@ from regal.baselines.devices.cp_model import device_model, known_schedule
 from regal.baselines.devices.rules import RuleMethod
 from regal.errors import BackendError, UsageError
 from regal.plan.schedule_problem import UNLIMITED
+from regal.search.devices.outcomes import score_of
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpSolver
 
-    from regal._native import Cancel, DeviceFigures, DeviceSchedule
+    from regal._native import Cancel, DeviceSchedule
     from regal.baselines.devices.cp_types import DeviceModel
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import DeviceOutcome, Objective
@@ -293,8 +294,3 @@ def _best_of(
             best = replace(best, schedule=schedule, figures=figures)
             best_score = score
     return best
-
-
-def score_of(figures: DeviceFigures, objective: Objective) -> _native.DeviceScore:
-    """Return what a search compares."""
-    return _native.score_devices(figures, objective.per_ns, objective.per_byte)

@@ -10,9 +10,10 @@ import numpy as np
 
 from regal import _native
 from regal.baselines.devices.means import mean_durations
-from regal.baselines.devices.rules import is_used_up, outcome_of
+from regal.baselines.devices.rules import is_used_up
 from regal.baselines.devices.sequence_network import gradient, new_parameters, walk
 from regal.cost.types import FORBIDDEN
+from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -104,7 +105,7 @@ def graph_as_sequence(
         if best is None:
             raise
         was_interrupted = True
-    return outcome_of(problem, best.schedule, done, started, was_interrupted=was_interrupted)
+    return simulated_outcome(problem, best.schedule, done, started, was_interrupted=was_interrupted)
 
 
 def _sampled(probabilities: Reals, chances: Reals) -> Ints:

@@ -10,8 +10,8 @@ import numpy as np
 
 from regal import _native
 from regal.baselines.devices.means import mean_durations, mean_transfers
-from regal.baselines.devices.rules import outcome_of
 from regal.errors import BackendError
+from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,14 +60,14 @@ def m_sct(
             problem.native, *weights, [_native.DeviceRule.SCT]
         )
         note = f"m-sct: {n_edges} edges are more than {MOST_EDGES}; greedy favorite children"
-        return outcome_of(problem, found[0].schedule, count, started, note=note)
+        return simulated_outcome(problem, found[0].schedule, count, started, note=note)
     favorites = favorite_children(problem)
     plain, together = (
         _native.favorite_schedule(problem.native, favorites, joins, *weights)
         for joins in (False, True)
     )
     best = together if together.score.is_better_than(plain.score) else plain
-    return outcome_of(problem, best.schedule, 2, started)
+    return simulated_outcome(problem, best.schedule, 2, started)
 
 
 def favorite_children(problem: ScheduleProblem) -> Ints:

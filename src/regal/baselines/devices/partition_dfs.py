@@ -11,9 +11,10 @@ import numpy as np
 
 from regal import _native
 from regal.baselines.devices.means import mean_durations, mean_transfers
-from regal.baselines.devices.rules import is_used_up, outcome_of
+from regal.baselines.devices.rules import is_used_up
 from regal.cost.types import FORBIDDEN
 from regal.errors import BackendError
+from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +104,9 @@ def partition_dfs(
             break
     if best is None:
         raise AssertionError("no partition was tried")
-    return outcome_of(problem, best.schedule, evaluations, started, was_interrupted=was_interrupted)
+    return simulated_outcome(
+        problem, best.schedule, evaluations, started, was_interrupted=was_interrupted
+    )
 
 
 def _partition(

@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 from regal import _native
-from regal.search.devices.types import DeviceOutcome
+from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
-    from regal._native import Cancel, DeviceRule, DeviceSchedule, NamedSchedule
+    from regal._native import Cancel, DeviceRule, NamedSchedule
     from regal.plan.schedule_problem import ScheduleProblem
-    from regal.search.devices.types import Objective
+    from regal.search.devices.types import DeviceOutcome, Objective
     from regal.search.types import Budget
 
 # One batch of random schedules simulates about this many ops: some ten milliseconds.
@@ -53,7 +53,7 @@ class RuleMethod:
         found, evaluations = _native.heuristic_schedules(
             problem.native, objective.per_ns, objective.per_byte, self._rules
         )
-        return outcome_of(
+        return simulated_outcome(
             problem, found[0].schedule, evaluations, started, note=f"best: {found[0].name}"
         )
 
@@ -93,32 +93,9 @@ def random_schedules(
         if best is None:
             raise
         was_interrupted = True
-    return outcome_of(problem, best.schedule, done, started, was_interrupted=was_interrupted)
+    return simulated_outcome(problem, best.schedule, done, started, was_interrupted=was_interrupted)
 
 
 def is_used_up(budget: Budget, started: float) -> bool:
     """Return whether the seconds of the budget are over."""
     return budget.seconds is not None and time.perf_counter() - started >= budget.seconds
-
-
-def outcome_of(
-    problem: ScheduleProblem,
-    schedule: DeviceSchedule,
-    evaluations: int,
-    started: float,
-    *,
-    was_interrupted: bool = False,
-    note: str = "",
-) -> DeviceOutcome:
-    """Return the outcome of a complete schedule, with the figures of the simulation."""
-    figures = _native.simulate_devices(problem.native, schedule)
-    if figures is None:
-        raise AssertionError("a completed schedule waits in a circle")
-    return DeviceOutcome(
-        schedule=schedule,
-        figures=figures,
-        evaluations=evaluations,
-        seconds=time.perf_counter() - started,
-        was_interrupted=was_interrupted,
-        note=note,
-    )

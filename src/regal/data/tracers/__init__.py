@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 # Framework and source -> module.
 TRACERS = {
     ("torch", "timm"): "regal.data.tracers.timm",
+    ("torch", "torchvision"): "regal.data.tracers.torchvision",
     ("torch", "transformers"): "regal.data.tracers.transformers",
     ("torch", "diffusers"): "regal.data.tracers.diffusers",
     ("torch", "zoo"): "regal.data.tracers.torch_zoo",
     ("jax", "flax"): "regal.data.tracers.jax_zoo",
     ("tensorflow", "keras.applications"): "regal.data.tracers.keras",
     ("tensorflow", "keras.layers"): "regal.data.tracers.keras_zoo",
+    ("tensorflow", "keras-hub"): "regal.data.tracers.keras_hub",
     ("onnx", "onnx.light"): "regal.data.tracers.onnx_light",
     ("onnx", "torch.onnx"): "regal.data.tracers.onnx_export",
     ("tflite", "keras.applications"): "regal.data.tracers.tflite",
@@ -43,12 +45,14 @@ TRACERS = {
 # Framework and source -> packages that it needs.
 NEEDS = {
     ("torch", "timm"): ("torch", "torchvision", "timm"),
+    ("torch", "torchvision"): ("torch", "torchvision"),
     ("torch", "transformers"): ("torch", "torchvision", "transformers"),
     ("torch", "diffusers"): ("torch", "torchvision", "diffusers"),
     ("torch", "zoo"): ("torch",),
     ("jax", "flax"): ("jax", "flax"),
     ("tensorflow", "keras.applications"): ("tensorflow", "keras"),
     ("tensorflow", "keras.layers"): ("tensorflow", "keras"),
+    ("tensorflow", "keras-hub"): ("tensorflow", "keras", "keras_hub"),
     ("onnx", "onnx.light"): ("onnx",),
     ("onnx", "torch.onnx"): ("torch", "torchvision", "timm", "onnxscript"),
     ("tflite", "keras.applications"): ("tensorflow", "keras"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
 
 TRAINING_BATCH = 4
+SIDE = 224  # of images, where a model leaves that open
 # Constructor -> family, those left out take gigabytes for their weights alone.
 FAMILIES = {
     "MobileNet": "mobilenet", "MobileNetV2": "mobilenet", "MobileNetV3Small": "mobilenet",
@@ -51,7 +52,8 @@ def trace(item: Item) -> Graph:
     """Return the graph of an item: scores, or one step of gradient descent."""
     keras.backend.clear_session()
     model = getattr(keras.applications, item.architecture)(weights=None)
-    x = tf.TensorSpec((item.batch, *model.input_shape[1:]), tf.float32)
+    shape = (SIDE if size is None else size for size in model.input_shape[1:])
+    x = tf.TensorSpec((item.batch, *shape), tf.float32)
     if item.mode == INFERENCE:
         return graph_of_function(lambda a: model(a, training=False), (x,), item.key)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph
 
 RATE = 0.01
+SLOWER, SLOWEST, LEAST = 0.9, 0.999, 1e-8  # of Adam
 
 
 def graph_of_function(
@@ -38,6 +39,28 @@ def sgd_step(model: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
                 tf.raw_ops.ResourceApplyGradientDescent(
                     var=weight.handle, alpha=RATE, delta=tf.convert_to_tensor(slope)
                 )
+        return value
+
+    return step
+
+
+def adam_step(model: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that computes a loss and its gradients, and updates weights by Adam."""
+    weights = [weight.value for weight in model.trainable_variables]
+    means = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
+    squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
+
+    def step(*args: Any) -> Any:
+        with tf.GradientTape() as tape:
+            value = loss(*args)
+        rows = zip(weights, means, squares, tape.gradient(value, weights), strict=True)
+        for weight, mean, square, slope in rows:
+            if slope is not None:
+                tf.raw_ops.ResourceApplyAdam(
+                    var=weight.handle, m=mean.handle, v=square.handle, beta1_power=SLOWER,
+                    beta2_power=SLOWEST, lr=RATE, beta1=SLOWER, beta2=SLOWEST, epsilon=LEAST,
+                    grad=tf.convert_to_tensor(slope),
+                )  # fmt: skip
         return value
 
     return step

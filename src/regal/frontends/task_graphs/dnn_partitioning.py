@@ -16,6 +16,7 @@ from collections import Counter
 from reprlib import repr as repr_of
 from typing import TYPE_CHECKING
 
+from regal.devices.types import MOST_DEVICES
 from regal.errors import ModelError
 from regal.frontends.task_graphs.fields import (
     NS_PER_MS,
@@ -29,7 +30,7 @@ from regal.frontends.task_graphs.fields import (
     object_of,
     rows_of,
 )
-from regal.frontends.task_graphs.tasks import MOST_DEVICES, TaskGraph, equal_devices
+from regal.frontends.task_graphs.tasks import TaskGraph, equal_devices
 
 if TYPE_CHECKING:
     from typing import Any

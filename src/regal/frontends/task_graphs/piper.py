@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from regal.devices.types import MOST_DEVICES
 from regal.errors import ModelError
 from regal.frontends.task_graphs.fields import (
     bytes_of,
@@ -25,14 +26,13 @@ from regal.frontends.task_graphs.fields import (
     object_of,
     rows_of,
 )
-from regal.frontends.task_graphs.tasks import MOST_DEVICES, TaskGraph, equal_devices
+from regal.frontends.task_graphs.tasks import TaskGraph, equal_devices
+from regal.units import NS_PER_S
 
 if TYPE_CHECKING:
     from typing import Any
 
     from regal.graph.types import LoadedModel
-
-NS_PER_S = 1_000_000_000
 
 
 def parse(data: bytes, name: str) -> LoadedModel:

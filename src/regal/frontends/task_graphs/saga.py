@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regal.devices.types import Link, System
+from regal.devices.types import MOST_DEVICES, Link, System
 from regal.errors import ModelError
 from regal.frontends.task_graphs.fields import (
     NS_PER_MS,
@@ -22,7 +22,7 @@ from regal.frontends.task_graphs.fields import (
     object_of,
     rows_of,
 )
-from regal.frontends.task_graphs.tasks import MOST_DEVICES, TaskGraph, device
+from regal.frontends.task_graphs.tasks import TaskGraph, device
 
 if TYPE_CHECKING:
     from typing import Any

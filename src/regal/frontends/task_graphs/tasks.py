@@ -14,7 +14,6 @@ from regal.graph.types import Graph, LoadedModel, Op, Role, Tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MOST_DEVICES = 256  # there are devices x devices links
 
 # What stands where a file names no speed at all: its times decide, these are never read.
 NOMINAL_FLOPS_PER_S = 1e12

@@ -9,10 +9,18 @@ from regal.frontends.tensorflow.attributes import attributes_of
 from regal.frontends.tensorflow.draft import Built, Draft, Material
 from regal.frontends.tensorflow.exact import Elements
 from regal.frontends.tensorflow.frames import ROOT, Unit, find_frames, units_of
-from regal.frontends.tensorflow.kinds import ALIGNMENT, ENTER, EXIT, MERGE, NEXT, SWITCH, needs_host
+from regal.frontends.tensorflow.kinds import (
+    ALIGNMENT,
+    ENTER,
+    EXIT,
+    MERGE,
+    NEXT,
+    SWITCH,
+    WHILES,
+    needs_host,
+)
 from regal.frontends.tensorflow.ops import STRING, base_type
 from regal.frontends.tensorflow.roles import INPUTS, is_no_op
-from regal.frontends.tensorflow.sizes import WHILES
 from regal.frontends.tensorflow.state import colocation_groups, is_effect, state_order
 from regal.frontends.tensorflow.storages import in_place_pairs
 from regal.frontends.tensorflow.trips import frame_trips, while_trips

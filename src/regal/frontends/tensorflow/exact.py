@@ -172,9 +172,12 @@ def _reshape(state: Inference, position: int, elements: Elements) -> dict[Edge, 
 
 
 def _read_variable(state: Inference, position: int, elements: Elements) -> dict[Edge, Bound]:
-    """Return the shape of a variable that states none, from what is assigned to it."""
+    """Return the shape that a variable states; if none, that of what is assigned to it."""
     del elements
     variable = state.resources.at(state.flat.nodes[position].inputs[0])
+    stated = None if variable is None else state.resources.known[variable].shape
+    if stated is not None:  # the handle came out of a loop, or inference would know
+        return {(position, 0): Bound(stated)}
     for other, accesses in state.resources.accesses.items():
         node = state.flat.nodes[other]
         if (variable, True) in accesses and node.kind == "AssignVariableOp":

@@ -94,6 +94,10 @@ def _apply(rule: Rule, node: Node, inputs: list[Numbers]) -> list[Numbers] | Non
 
 def _of_shapes(state: Inference, node: Node) -> list[Numbers] | None:
     """Return what a node says about the shapes that it reads, if they are known."""
+    if node.kind == "VariableShape":
+        number = state.resources.at(node.inputs[0])
+        shape = None if number is None else state.resources.known[number].shape
+        return None if shape is None else [np.array(shape, dtype=np.int64)]
     if node.kind not in ("Shape", "ShapeN", "Size", "Rank"):
         return None
     shapes = [state.shapes.get(edge) for edge in node.inputs]

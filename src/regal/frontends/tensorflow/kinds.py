@@ -16,6 +16,8 @@ EXIT = frozenset({"Exit", "RefExit"})
 NEXT = frozenset({"NextIteration", "RefNextIteration"})
 MERGE = frozenset({"Merge", "RefMerge"})
 SWITCH = frozenset({"Switch", "RefSwitch"})
+# Loops of TensorFlow 2: result i begins as input i.
+WHILES = frozenset({"While", "StatelessWhile"})
 
 # Result i is input i, the same buffer; a Switch has its input 0 on both results.
 IDENTITIES = frozenset(

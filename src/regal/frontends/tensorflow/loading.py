@@ -20,6 +20,7 @@ from regal.frontends.tensorflow.flat import Library, edge_name, is_opaque
 from regal.frontends.tensorflow.functions import call_sites
 from regal.frontends.tensorflow.inference import REFUSAL, Inference, infer
 from regal.frontends.tensorflow.keras_file import read_keras_file
+from regal.frontends.tensorflow.kinds import WHILES
 from regal.frontends.tensorflow.light import light_graph, without_weights
 from regal.frontends.tensorflow.native import native_tensorflow
 from regal.frontends.tensorflow.ops import OpTable
@@ -27,7 +28,7 @@ from regal.frontends.tensorflow.order import node_order
 from regal.frontends.tensorflow.ranks import bound_edges
 from regal.frontends.tensorflow.read import GraphFile, read_graph_file
 from regal.frontends.tensorflow.resources import find_resources
-from regal.frontends.tensorflow.sizes import WHILES, Reading, sized
+from regal.frontends.tensorflow.sizes import Reading, sized
 from regal.frontends.tensorflow.source import EntrySource, TensorFlowSource
 from regal.graph.check import require_valid_model
 from regal.graph.types import LoadedModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from regal.frontends.tensorflow.kinds import IDENTITIES, MERGE, READS, SWITCH
+from regal.frontends.tensorflow.kinds import IDENTITIES, MERGE, READS, SWITCH, WHILES
 from regal.frontends.tensorflow.ops import FLOAT, RESOURCE
 from regal.frontends.tensorflow.roles import is_source
 from regal.frontends.tensorflow.schema import REF
@@ -141,7 +141,11 @@ def _pass_on(resources: Resources, position: int, node: Node) -> None:
                 number = resources.add(_made_by(node))
             resources.of[position, k] = number
         elif dtype == RESOURCE and (position, k) not in resources.of:
-            resources.of[position, k] = resources.add(Resource(node.name))
+            # A loop hands back the handles that it was given.
+            number = incoming[k] if node.kind in WHILES else None
+            if number is None:
+                number = resources.add(Resource(node.name))
+            resources.of[position, k] = number
 
 
 def _made_by(node: Node) -> Resource:

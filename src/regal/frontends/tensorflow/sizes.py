@@ -13,7 +13,7 @@ from regal.frontends.tensorflow.fold import folded
 from regal.frontends.tensorflow.functions import body_of, called
 from regal.frontends.tensorflow.inference import Inference, infer, require_consistent
 from regal.frontends.tensorflow.inline import inlined
-from regal.frontends.tensorflow.kinds import MERGE
+from regal.frontends.tensorflow.kinds import MERGE, WHILES
 from regal.frontends.tensorflow.light import Bound
 from regal.frontends.tensorflow.lists import TensorList, find_lists, read_bounds
 from regal.frontends.tensorflow.ops import HANDLES, base_type
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 40  # of inference, assumption, inference, ...
 MOST_BODY_NODES = 200_000  # of all functions that are planned as bodies, per call
 MOST_LEVELS = 24  # of functions that run functions
-WHILES = frozenset({"While", "StatelessWhile"})
 # Node -> the functions that it runs, with their attributes.
 Calls = dict[int, list[tuple[str, "Mapping[str, Proto]"]]]
 

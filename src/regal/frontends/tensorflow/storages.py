@@ -13,6 +13,7 @@ from regal.frontends.tensorflow.kinds import (
     SWITCH,
     VIEWS,
     VIEWS_OF_EQUAL_SIZE,
+    WHILES,
 )
 from regal.frontends.tensorflow.lists import KEEPERS
 from regal.frontends.tensorflow.ops import RESOURCE, base_type
@@ -36,6 +37,8 @@ def view_of(graph: Sized, position: int, k: int) -> View | None:
         return next(((i, 0) for i, e in enumerate(node.inputs) if _type(graph, e) > REF), None)
     if node.kind in SWITCH:
         return 0, 0
+    if node.kind in WHILES and node.results[k] == RESOURCE:
+        return k, 0  # a loop hands back the handles that it was given
     if node.kind in VIEWS:
         if node.kind == "IdentityN":
             return k, 0
@@ -55,7 +58,7 @@ def in_place_pairs(graph: Sized, position: int) -> list[tuple[int, int]]:
     pairs = list(IN_PLACE.get(node.kind, ()))
     if node.kind == "AddN" or node.kind in MERGE:
         pairs = [(i, 0) for i in range(len(node.inputs))]
-    if node.kind in ("While", "StatelessWhile"):
+    if node.kind in WHILES:
         pairs = [(i, i) for i in range(min(len(node.inputs), len(node.results)))]
     return [
         (i, k)

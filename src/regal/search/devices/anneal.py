@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
-from regal.search.devices.types import DeviceOutcome
+from regal.search.devices.compact import evaluations_of, seconds_of
+from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from regal._native import Cancel, DeviceSchedule
     from regal.plan.schedule_problem import ScheduleProblem
-    from regal.search.devices.types import Objective
+    from regal.search.devices.types import DeviceOutcome, Objective
     from regal.search.types import Budget
-
-NO_LIMIT = 2**63 - 1
 
 
 def anneal(
@@ -66,18 +65,15 @@ def anneal(
         orders=np.array([start.order for start in starts], np.int64).reshape(shape),
         seed=seed,
         threads=threads,
-        evaluations=NO_LIMIT if budget.evaluations is None else budget.evaluations,
-        seconds=math.inf if budget.seconds is None else budget.seconds,
+        evaluations=evaluations_of(budget),
+        seconds=seconds_of(budget),
         value=stop_at,
         cancel=_native.Cancel() if cancel is None else cancel,
     )
-    figures = _native.simulate_devices(problem.native, schedule)
-    if figures is None:
-        raise AssertionError("a completed schedule waits in a circle")
-    return DeviceOutcome(
-        schedule=schedule,
-        figures=figures,
-        evaluations=evaluations,
-        seconds=time.perf_counter() - started,
+    return simulated_outcome(
+        problem,
+        schedule,
+        evaluations,
+        started,
         was_interrupted=was_interrupted or (cancel is not None and cancel.is_cancelled),
     )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regal import _native
-from regal.search.devices.types import DeviceOutcome
+from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from regal._native import Cancel, CompactDevices, DeviceSchedule
+    from regal._native import Cancel, CompactDevices, DeviceDecoder, DeviceSchedule
     from regal.plan.schedule_problem import ScheduleProblem
+    from regal.search.devices.types import DeviceOutcome, Objective
     from regal.search.types import Budget
 
 NO_LIMIT = 2**62
@@ -39,6 +39,12 @@ def compact_devices(problem: ScheduleProblem) -> CompactDevices:
     return _native.CompactDevices(problem.native)
 
 
+def decoder_for(objective: Objective) -> DeviceDecoder:
+    """Return the decoder that finds the better schedules for this objective."""
+    is_timed = objective.per_ns > 0
+    return _native.DeviceDecoder.EFT if is_timed else _native.DeviceDecoder.INHERIT
+
+
 def evaluations_of(budget: Budget) -> int:
     """Return how many evaluations a budget allows."""
     return NO_LIMIT if budget.evaluations is None else budget.evaluations
@@ -53,13 +59,10 @@ def outcome_of(
     problem: ScheduleProblem, found: Found, started: float, cancel: Cancel | None
 ) -> DeviceOutcome:
     """Return what a search found as the outcome of a method."""
-    figures = _native.simulate_devices(problem.native, found.schedule)
-    if figures is None:
-        raise AssertionError("a decoded schedule waits in a circle")
-    return DeviceOutcome(
-        schedule=found.schedule,
-        figures=figures,
-        evaluations=found.evaluations,
-        seconds=time.perf_counter() - started,
+    return simulated_outcome(
+        problem,
+        found.schedule,
+        found.evaluations,
+        started,
         was_interrupted=found.was_interrupted or (cancel is not None and cancel.is_cancelled),
     )

@@ -14,6 +14,7 @@ from regal.errors import UsageError
 from regal.search.devices.compact import (
     Found,
     compact_devices,
+    decoder_for,
     evaluations_of,
     outcome_of,
     seconds_of,
@@ -74,14 +75,13 @@ def feature_es(
 ) -> DeviceOutcome:
     """Return what the evolution strategy alone finds; see `DeviceMethod`."""
     started = time.perf_counter()
-    decoder = _native.DeviceDecoder.EFT if objective.per_ns > 0 else _native.DeviceDecoder.INHERIT
     found = run_device_es(
         compact_devices(problem),
         objective,
         budget,
         seed=seed,
         threads=threads,
-        options=DeviceEsOptions(decoder=decoder),
+        options=DeviceEsOptions(decoder=decoder_for(objective)),
         cancel=cancel,
     )
     return outcome_of(problem, found, started, cancel)

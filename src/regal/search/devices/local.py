@@ -14,6 +14,7 @@ from regal.errors import UsageError
 from regal.search.devices.compact import (
     Found,
     compact_devices,
+    decoder_for,
     evaluations_of,
     outcome_of,
     seconds_of,
@@ -73,9 +74,7 @@ class DeviceLocalSearch:
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod`."""
         started = time.perf_counter()
-        decoder = (
-            _native.DeviceDecoder.EFT if objective.per_ns > 0 else _native.DeviceDecoder.INHERIT
-        )
+        decoder = decoder_for(objective)
         compact = compact_devices(problem)
         found = run_device_local(
             compact,

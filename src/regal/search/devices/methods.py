@@ -12,6 +12,7 @@ from regal.errors import UsageError
 from regal.search.devices.brkga import DeviceBrkga, DeviceBrkgaOptions
 from regal.search.devices.es import feature_es
 from regal.search.devices.local import DeviceLocalSearch
+from regal.search.devices.polish import window_polish
 from regal.search.devices.portfolio import regal
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ DEVICE_METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
         "feature-es": feature_es,
         "local-search": DeviceLocalSearch(is_annealing=False),
         "annealing": DeviceLocalSearch(is_annealing=True),
+        "window-polish": window_polish,
         **BASELINES,
         "cp-sat": CpSat(),
     }

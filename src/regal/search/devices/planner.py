@@ -5,17 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from regal._native import (
-    complete_schedule,
     device_peak_bound,
     device_time_bound,
     one_device_relaxation,
-    score_devices,
-    simulate_devices,
 )
-from regal.errors import PlanError
 from regal.graph.file import model_hash
 from regal.graph.restrict import restricted
 from regal.plan.problem import least_workspace, planned_workspace
@@ -23,8 +17,8 @@ from regal.plan.schedule import ModelSchedule
 from regal.plan.schedule_check import check_schedule_plan
 from regal.plan.schedule_problem import schedule_problem
 from regal.search.devices.objectives import Weights, objective_of
+from regal.search.devices.outcomes import completed_outcome, score_of
 from regal.search.devices.packing import packed_schedule
-from regal.search.devices.types import DeviceOutcome
 from regal.search.exact import solve_exact
 from regal.search.meter import Meter
 from regal.search.offsets import greedy_by_size
@@ -35,14 +29,13 @@ from regal.search.portfolio import regal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from regal._native import DeviceScore
     from regal.cost.types import GraphCost
     from regal.devices.types import System
     from regal.graph.types import Graph, LoadedModel
     from regal.plan.schedule import SchedulePlan
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.plan.types import Plan
-    from regal.search.devices.types import DeviceMethod, Objective
+    from regal.search.devices.types import DeviceMethod, DeviceOutcome, Objective
     from regal.search.types import OrderMethod
 
     Order = Sequence[int]
@@ -72,9 +65,9 @@ class DeviceSearch:
     body_method: OrderMethod = regal  # bodies of control flow run on one device
     in_place: bool = True  # may ops write over an input that dies?
     sub_buffers: bool = True  # may they in bodies? Outside bodies no schedule takes any
-    # Whether the schedule of today may be kept where the method finds none that is better;
-    # baselines are compared by what they find.
-    keeps_today: bool = True
+    # May the schedule from before stay where the method finds none that is better? Baselines are
+    # compared by what they find.
+    keeps_before: bool = True
 
 
 def plan_schedules(
@@ -145,12 +138,12 @@ def before_schedule(
             in_place=graph.in_place_by_runtime,
         )
         order = default_order if i == 0 and default_order is not None else range(len(graph.ops))
-        today = _on_first_devices(problem, order)
+        first = _on_first_devices(problem, order)
         plan = packed_schedule(
             graph,
             problem,
-            today.schedule,
-            today.figures,
+            first.schedule,
+            first.figures,
             bodies,
             time_bound_ns=0,
             peak_bound=0,
@@ -185,7 +178,7 @@ def _plan_entry(
 ) -> SchedulePlan:
     """Return the checked schedule of one entry."""
     graph = restricted(graph, in_place=search.in_place, sub_buffers=search.sub_buffers)
-    bodies = _planned_bodies(graph, search)
+    bodies = planned_bodies(graph, search.body_method, seed=search.seed, threads=search.threads)
     workspace = planned_workspace(graph, bodies)
     problem = schedule_problem(graph, system, cost, workspace)
     objective = objective_of(
@@ -194,11 +187,13 @@ def _plan_entry(
         before_time_ns=before.figures.time_ns,
         before_peak_bytes=before.figures.peak,
     )
-    today = _completed(problem, before.schedule.placement, before.schedule.order)
+    start = completed_outcome(problem, before.schedule.placement, before.schedule.order)
     found = _searched(problem, objective, search, is_last=is_last)
-    best = today if found is None else found
-    if search.keeps_today and _score(today, objective).is_better_than(_score(best, objective)):
-        best = today
+    best = start if found is None else found
+    if search.keeps_before and score_of(start.figures, objective).is_better_than(
+        score_of(best.figures, objective)
+    ):
+        best = start
     plan = packed_schedule(
         graph,
         problem,
@@ -228,16 +223,19 @@ def peak_floor(problem: ScheduleProblem) -> int:
     return max(bound, -(-shared.lower_bound // problem.n_devices))
 
 
-def _planned_bodies(graph: Graph, search: DeviceSearch) -> Bodies:
+def planned_bodies(
+    graph: Graph, method: OrderMethod = regal, *, seed: int = 0, threads: int = 1
+) -> Bodies:
+    """Return the plans of the bodies of each op that has some, on one device."""
     return {
         i: tuple(
             plan_graph(
                 body,
                 Search(
-                    method=search.body_method,
+                    method=method,
                     meter=Meter(evaluations=BODY_EVALUATIONS),
-                    seed=search.seed,
-                    threads=search.threads,
+                    seed=seed,
+                    threads=threads,
                 ),
                 None,
                 is_last=False,
@@ -266,21 +264,4 @@ def _on_first_devices(problem: ScheduleProblem, order: Order) -> DeviceOutcome:
     """Return the schedule with each colocation group on the first device that may run it."""
     may_run = problem.native.may_run.reshape(-1, problem.n_devices)
     placement = may_run.argmax(axis=1)[problem.native.group] if problem.n_ops else []
-    return _completed(problem, [int(device) for device in placement], order)
-
-
-def _completed(problem: ScheduleProblem, placement: Sequence[int], order: Order) -> DeviceOutcome:
-    """Return the schedule of a placement and an order, with transfers as the links choose."""
-    schedule = complete_schedule(
-        problem.native,
-        np.array(placement, dtype=np.int64),
-        np.array(list(order), dtype=np.int64),
-    )
-    figures = simulate_devices(problem.native, schedule)
-    if figures is None:
-        raise PlanError("an order runs an op before one that it depends on")
-    return DeviceOutcome(schedule=schedule, figures=figures, evaluations=0, seconds=0.0)
-
-
-def _score(outcome: DeviceOutcome, objective: Objective) -> DeviceScore:
-    return score_devices(outcome.figures, objective.per_ns, objective.per_byte)
+    return completed_outcome(problem, [int(device) for device in placement], order)

@@ -10,19 +10,51 @@ import numpy as np
 
 from regal import _native
 from regal.errors import BackendError
+from regal.search.devices.outcomes import score_of, simulated_outcome
 from regal.search.devices.window_model import Window, WindowModel, window_around
+from regal.search.types import Budget
 
 if TYPE_CHECKING:
     from regal._native import Cancel, DeviceScore
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import DeviceOutcome, Objective
-    from regal.search.types import Budget
 
 LEAST_OPS, MOST_OPS = 20, 120  # of a window
 # CP-SAT's own measure of work, about seconds: equal on every machine, so that windows are too.
 DETERMINISTIC_SECONDS = 0.5
 # So many windows in a row that cannot be improved end the polish.
 MOST_FAILURES = 40
+
+
+def window_polish(
+    problem: ScheduleProblem,
+    objective: Objective,
+    budget: Budget,
+    *,
+    seed: int,
+    threads: int,
+    cancel: Cancel | None = None,
+) -> DeviceOutcome:
+    """Return the best heuristic schedule, polished; see `polish` and `DeviceMethod`.
+
+    Where the objective weighs memory alone the heuristic schedule comes back, and the note says so.
+
+    Raises:
+        BackendError: OR-tools is not installed.
+    """
+    started = time.perf_counter()
+    found, evaluations = _native.heuristic_schedules(
+        problem.native, objective.per_ns, objective.per_byte
+    )
+    note = "" if objective.per_ns > 0 else "only running time is polished; heuristic schedule"
+    start = simulated_outcome(problem, found[0].schedule, evaluations, started, note=note)
+    if budget.evaluations is not None and budget.evaluations <= evaluations:
+        return start
+    left = Budget(
+        evaluations=None if budget.evaluations is None else budget.evaluations - evaluations,
+        seconds=None if budget.seconds is None else max(0.0, budget.seconds - start.seconds),
+    )
+    return polish(problem, objective, start, left, seed=seed, threads=threads, cancel=cancel)
 
 
 def polish(
@@ -58,6 +90,8 @@ def polish(
         BackendError: OR-tools is not installed.
 
     Source: large neighborhood search (Shaw 1998) with time windows.
+    Cost: up to half a second per window; windows that are not improved count no evaluation, and
+        MOST_FAILURES of them in a row end it.
     """
     if objective.per_ns == 0 or problem.n_ops == 0:
         return outcome
@@ -105,9 +139,7 @@ class _State:
 
     @property
     def score(self) -> DeviceScore:
-        return _native.score_devices(
-            self.outcome.figures, self.objective.per_ns, self.objective.per_byte
-        )
+        return score_of(self.outcome.figures, self.objective)
 
     def improve(self, window: Window, seed: int, seconds: float | None) -> bool:
         """Return whether a better schedule was found in a window."""
@@ -121,8 +153,7 @@ class _State:
         self.simulated += 1
         if figures is None:
             return False
-        score = _native.score_devices(figures, self.objective.per_ns, self.objective.per_byte)
-        if not score.is_better_than(self.score):
+        if not score_of(figures, self.objective).is_better_than(self.score):
             return False
         self.outcome = replace(self.outcome, schedule=schedule, figures=figures)
         return True

@@ -15,7 +15,7 @@ from regal.search.devices.brkga import DeviceBrkgaOptions, run_device_brkga
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.devices.local import DeviceLocalOptions, run_device_local
-from regal.search.devices.types import DeviceOutcome
+from regal.search.devices.types import CurvePoint, DeviceOutcome
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class _Run:
         self._peak_bound = _native.device_peak_bound(problem.native)
         self._bound = objective.value(self._time_bound, self._peak_bound)
         self._kept: list[_Kept] = []  # best first
+        self._curve: list[CurvePoint] = []
         self._spent = 0
         self._stage = 0
         self._was_interrupted = False
@@ -158,6 +159,7 @@ class _Run:
         self._spent += spent
         for one in named[:MOST_STARTS]:
             self._keep(one.schedule)
+        self._mark()
 
     def strategy(self, evaluations: int) -> None:
         """Search over the weights of node features, from the plain heuristic."""
@@ -235,6 +237,7 @@ class _Run:
             time_bound_ns=self._time_bound,
             peak_bound=self._peak_bound,
             was_interrupted=self._was_interrupted,
+            curve=tuple(self._curve),
         )
 
     def _seconds(self) -> float:
@@ -256,6 +259,16 @@ class _Run:
         self._spent += evaluations
         self._was_interrupted |= was_interrupted or self._cancel.is_cancelled
         self._keep(schedule)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Note the best value if it is a new one."""
+        best = self._kept[0].score
+        is_new = not self._curve or best.value < self._curve[-1].value
+        if is_new and best.overflow == 0:
+            self._curve.append(
+                CurvePoint(evaluations=self._spent, seconds=self._seconds(), value=best.value)
+            )
 
     def _keep(self, schedule: DeviceSchedule) -> None:
         """Keep a schedule if it is among the best; no two of equal score."""
@@ -280,13 +293,16 @@ class _Run:
 
     def _start(self) -> NDArray[np.uint32]:
         """Return the chromosome to move: the one that decodes to the better schedule."""
-        choices = list(
+        choices: list[NDArray[np.uint32]] = list(
             _native.encode_schedule(self._compact, self._decoder, self._kept[0].schedule)
         )
         if self._found.best is not None:
             choices.append(self._found.best)
+        limit = self._budget.evaluations
+        if limit is not None and self._spent + len(choices) >= limit:
+            return choices[0]  # no evaluation is left to tell them apart
         weights = (self._objective.per_ns, self._objective.per_byte)
-        best: NDArray[np.uint32] = choices[0]
+        best = choices[0]
         best_score: DeviceScore | None = None
         for genes in choices:
             _, score = _native.decode_schedule(self._compact, self._decoder, *weights, genes)

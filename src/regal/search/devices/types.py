@@ -29,6 +29,15 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """From here on a search had a schedule of this value, one that fits the memories."""
+
+    evaluations: int
+    seconds: float  # wall time
+    value: float  # of the objective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOutcome:
     """The best schedule that a method found."""
 
@@ -40,6 +49,7 @@ class DeviceOutcome:
     peak_bound: int = 0  # proven: no schedule has a lower peak
     was_interrupted: bool = False
     note: str = ""
+    curve: tuple[CurvePoint, ...] = ()  # better and better; (): the method keeps none
 
 
 class DeviceMethod(Protocol):

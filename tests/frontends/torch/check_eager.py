@@ -1,9 +1,5 @@
 """Graphs of what eager PyTorch runs, of modules small enough to write their ops down."""
 
-import pytest
-
-pytest.importorskip("torch")
-
 import torch
 
 from regal.frontends.torch.eager import (

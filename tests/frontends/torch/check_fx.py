@@ -1,9 +1,6 @@
 """Graphs of exported programs and of AOTAutograd's joint graphs."""
 
 import pytest
-
-pytest.importorskip("torch")
-
 import torch
 
 from regal.errors import ModelError

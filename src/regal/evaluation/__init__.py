@@ -1,0 +1,1 @@
+"""Methods beside each other on many graphs: suites, rows that are judged, tables made of rows."""

@@ -1,0 +1,101 @@
+"""The parts of a page that are made from rows: between two markers, the rest stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regal.errors import UsageError
+from regal.evaluation.rows import newest, read_rows
+from regal.evaluation.suite import budgets_of, suite_named
+from regal.evaluation.tables import report
+from regal.files import read_file, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from regal.evaluation.rows import Row
+    from regal.evaluation.suite import Suite
+
+END = "<!-- end of regal evaluate -->"
+ROWS_SUFFIX = ".jsonl"
+
+
+def marker_of(name: str) -> str:
+    """Return the line after which the tables of a suite stand in a page."""
+    return f"<!-- regal evaluate {name} -->"
+
+
+def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
+    """Write the tables of suites into a page, each between its markers; return their names.
+
+    Args:
+        page: a Markdown file with a pair of markers for each suite.
+        results: folder of row files, one per suite.
+        names: of suites; (): all whose markers are in the page.
+
+    Raises:
+        UsageError: a marker, its end, a suite or its row file is missing.
+    """
+    text = read_file(page, "page").decode()
+    done = []
+    for name in names or _marked(text):
+        suite, rows = suite_and_rows(name, results)
+        text = with_part(text, suite.name, report(suite, rows), str(page))
+        done.append(suite.name)
+    if not done:
+        raise UsageError(f"page '{page}' has no '{marker_of('SUITE')}'; add it, and '{END}'")
+    write_atomically(page, text.encode())
+    return done
+
+
+def suite_and_rows(name: str, results: Path) -> tuple[Suite, list[Row]]:
+    """Return a suite and its rows, without those that it has no more use for.
+
+    Those are rows that a later one replaced, and runs that the suite asked for before it changed.
+
+    Raises:
+        UsageError: there is no such suite, or no row file of it.
+    """
+    suite = suite_named(name)
+    methods = {method.label for method in suite.methods}
+    rows = [
+        row
+        for row in newest(read_rows(rows_path(results, suite)))
+        if row.suite == suite.name
+        and row.seed in suite.seeds
+        and row.objective in suite.objectives
+        and row.method in methods
+        and row.budget in {rule.text for rule in budgets_of(suite, row.method)}
+    ]
+    return suite, rows
+
+
+def rows_path(results: Path, suite: Suite) -> Path:
+    """Return the row file of a suite."""
+    return results / f"{suite.name}{ROWS_SUFFIX}"
+
+
+def with_part(text: str, name: str, part: str, page: str) -> str:
+    """Return a page with new tables of one suite.
+
+    Raises:
+        UsageError: its marker or the end behind it is missing.
+    """
+    marker = marker_of(name)
+    before, found, rest = text.partition(marker)
+    _, ended, after = rest.partition(END)
+    if not found or not ended:
+        missing = marker if not found else END
+        raise UsageError(f"page '{page}': '{missing}' is missing; add it where the tables belong")
+    return f"{before}{marker}\n\n{part.strip()}\n\n{END}{after}"
+
+
+def _marked(text: str) -> list[str]:
+    begin, _, end = marker_of("|").partition("|")
+    lines = [line.strip() for line in text.splitlines()]
+    return [
+        line.removeprefix(begin).removesuffix(end)
+        for line in lines
+        if line.startswith(begin) and line.endswith(end)
+    ]

@@ -1,0 +1,110 @@
+"""A row: one run of one method on one problem, and everything that is needed to judge it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from regal.errors import UsageError
+from regal.files import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+SCHEMA = "regal.row/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One run. What comes after `failure` is 0 where that says why there is no result."""
+
+    id: str  # hash of what was asked: equal = the same run
+    suite: str
+    # The program and the machine.
+    version: str
+    commit: str  # with "+" where files were changed; "": not a checkout
+    machine: Mapping[str, Any]
+    when: str  # UTC
+    # What was asked.
+    graph: str
+    graph_hash: str
+    family: str
+    framework: str
+    split: str  # of the data set; "file" or "planted" for others
+    ops: int
+    system: str
+    n_devices: int
+    objective: str
+    weights: Mapping[str, float]
+    method: str  # its label
+    name: str
+    options: Mapping[str, str]
+    seed: int
+    threads: int
+    budget: str  # in words; tables group by it
+    asked_evaluations: int | None
+    asked_seconds: float | None
+    # What came back. Values are in the unit of the objective; lower is better.
+    failure: str = ""
+    value: float = 0.0
+    time_ns: int = 0
+    peak_bytes: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0  # wall time of the method
+    cpu_seconds: float = 0.0  # of all its threads and child processes
+    fell_back: bool = False  # the method found nothing better than the "before"
+    bound: float = 0.0  # proven: no schedule has a lower value
+    time_bound_ns: int = 0
+    peak_bound: int = 0
+    optimum: float | None = None  # where it is known beforehand
+    before: float = 0.0  # value of everything on the first device, in file order
+    # [evaluations, seconds, value], better and better; empty: the method keeps none.
+    curve: tuple[tuple[int, float, float], ...] = field(default=())
+    note: str = ""
+
+    @property
+    def problem(self) -> tuple[str, str, str, str]:
+        """Return what rows that may be compared have in common, but for seed and budget."""
+        return (self.graph, self.graph_hash, self.system, self.objective)
+
+
+def row_to_json(row: Row) -> str:
+    """Return the line of a row file."""
+    return json.dumps({"schema": SCHEMA, **asdict(row)}, separators=(",", ":")) + "\n"
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file; a last line that a crash cut off is left out.
+
+    Raises:
+        UsageError: the file is missing, or a line is not a row.
+    """
+    lines = read_file(path, "row file").decode(errors="replace").splitlines(keepends=True)
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            raise UsageError(f"row file '{path}', line {number}: not JSON") from None
+        rows.append(_row_of(document, f"row file '{path}', line {number}"))
+    return rows
+
+
+def newest(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows without those that a later row with the same id replaced."""
+    return list({row.id: row for row in rows}.values())
+
+
+def _row_of(document: object, where: str) -> Row:
+    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
+        raise UsageError(f"{where}: not a row of '{SCHEMA}'")
+    known = {one.name for one in fields(Row)}
+    if set(document) != known:
+        odd = ", ".join(sorted(set(document) ^ known))
+        raise UsageError(f"{where}: wrong keys: {odd}")
+    points = tuple((int(n), float(s), float(v)) for n, s, v in document.pop("curve"))
+    return Row(**document, curve=points)
