@@ -45,7 +45,7 @@ def test_the_public_names_are_these() -> None:
 
 def test_optimize_takes_every_option_that_matters_on_one_device() -> None:
     names = set(inspect.signature(regal.optimize).parameters) - {"model", "out"}
-    assert names == OPTIONS - {"objective", "weights"}
+    assert names == OPTIONS - {"objective", "weights", "policy"}
 
 
 def test_schedule_takes_every_option() -> None:

@@ -12,7 +12,13 @@ LONGEST = 240.0  # seconds; only a process that hangs takes as long
 
 
 @pytest.mark.parametrize(
-    "path", ["torch/check_eager.py", "torch/check_fx.py", "jax/check_jaxpr.py"]
+    "path",
+    [
+        "torch/check_eager.py",
+        "torch/check_fx.py",
+        "torch/check_in_place.py",
+        "jax/check_jaxpr.py",
+    ],
 )
 def test_the_frontend_passes_its_own_tests(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     framework = path.partition("/")[0]

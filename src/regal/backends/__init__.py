@@ -76,6 +76,7 @@ BACKENDS = {
     "onnx": "regal.backends.onnx",
     "tensorflow": "regal.backends.tensorflow",
     "graph": "regal.backends.graph",
+    "torch": "regal.backends.torch",
 }
 
 

@@ -39,7 +39,7 @@ def add_model(command: Parser) -> None:
         "model",
         type=Path,
         metavar="MODEL",
-        help="TensorFlow, .onnx, .tflite, graph .json or task-graph file",
+        help="TensorFlow, .onnx, .tflite, .pt2, graph .json or task-graph file",
     )  # fmt: skip
     command.add_argument(
         "--shape", action="append", default=[], type=checked(parse_shape), metavar="NAME=DIMS",

@@ -43,6 +43,7 @@ SUFFIXES = {
     ".meta": TENSORFLOW,
     ".keras": TENSORFLOW,
     ".gz": TENSORFLOW,
+    ".pt2": "regal.frontends.torch.pt2",
 }
 
 
@@ -88,8 +89,8 @@ def load(
     """Return the checked model in the file at `path`.
 
     Args:
-        path: a .tflite, .onnx, TensorFlow (.pb, .pbtxt, .meta, .keras), graph .json or task graph
-            file, or the folder of a SavedModel.
+        path: a .tflite, .onnx, TensorFlow (.pb, .pbtxt, .meta, .keras), PyTorch (.pt2), graph
+            .json or task graph file, or the folder of a SavedModel.
         shapes: input name -> shape, for inputs whose file shape is not fixed.
         dims: symbolic dimension name -> size.
 

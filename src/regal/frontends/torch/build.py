@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +14,7 @@ from regal.frontends.torch.dtypes import dtype_name
 from regal.graph.types import ABSENT, Graph, Op, Role, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from regal.graph.types import AttributeValue
 
@@ -21,11 +22,16 @@ ALIGNMENT = 64  # bytes: what PyTorch's CPU allocator aligns to
 MOST_ATTRIBUTE_INTS = 16
 MOST_CHARACTERS = 64
 # Kernels that write to arguments when training, although their schemas do not say so.
-UNDECLARED = {
-    "aten::native_batch_norm": ("running_mean", "running_var"),
-    "aten::cudnn_batch_norm": ("running_mean", "running_var"),
+RUNNING = ("running_mean", "running_var")
+UNDECLARED = {  # operator -> the argument that says so, what is written
+    "aten::native_batch_norm": ("training", RUNNING),
+    "aten::cudnn_batch_norm": ("training", RUNNING),
+    "aten::batch_norm": ("training", RUNNING),
+    "aten::instance_norm": ("use_input_stats", RUNNING),
 }
 IMPURE = frozenset({"aten::sym_constrain_range", "aten::_print", "aten::_assert_async"})
+# Operators of other namespaces may do anything besides computing: they keep their order.
+PURE_NAMESPACES = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "torchvision"})
 
 
 @dataclass(slots=True)
@@ -46,6 +52,7 @@ class Builder:
     users: dict[int, list[int]] = field(default_factory=dict)  # storage -> ops since then
     latest: dict[int, int] = field(default_factory=dict)  # storage -> its newest tensor
     last_effect: int = ABSENT
+    number_of: Callable[[Any], int] = int  # a size -> its number; symbols are bound here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,8 @@ class Call:
     results: tuple[torch.Tensor, ...]
     mutated: tuple[int, ...]  # tensors among the inputs that it writes to
     bodies: tuple[Graph, ...] = ()
+    after: tuple[int, ...] = ()  # ops whose results are no tensors and are needed here
+    in_place: tuple[tuple[int, int], ...] = ()  # see `Op.in_place`
 
 
 def add_value(builder: Builder, name: str, value: torch.Tensor, role: Role) -> int:
@@ -68,21 +77,24 @@ def add_value(builder: Builder, name: str, value: torch.Tensor, role: Role) -> i
         ModelError: its sizes are not numbers.
     """
     try:
-        shape = tuple(int(size) for size in value.shape)
-        size = int(value.element_size() * value.numel())
+        shape = tuple(builder.number_of(size) for size in value.shape)
+        size = value.element_size() * prod(shape)
     except (TypeError, ValueError, RuntimeError):
         raise ModelError(f"value '{name}' has sizes that are not numbers: bind them") from None
     index = len(builder.tensors)
     storage = _storage_of(builder, value, index)
+    held = _held_bytes(builder, value, size)
     builder.tensors.append(
         Tensor(
             name=name,
             shape=shape,
             dtype=dtype_name(value.dtype),
-            bytes=size,
+            # An expanded view is larger than what it lies in; of what is first seen by one of
+            # its parts, all is alive.
+            bytes=held if storage == index else min(size, held),
             role=role,
             storage=storage,
-            storage_offset=_offset_of(value) if storage != index else 0,
+            storage_offset=_offset_of(builder, value, size, held) if storage != index else 0,
         )
     )
     builder.latest[storage] = index
@@ -93,7 +105,7 @@ def add_value(builder: Builder, name: str, value: torch.Tensor, role: Role) -> i
 
 def known_value(builder: Builder, value: torch.Tensor) -> int | None:
     """Return the newest tensor that lies in the memory of `value`, None if there is none."""
-    key = _memory_of(value)
+    key = memory_of(value)
     storage = builder.storages.get(key[0]) if key is not None else None
     return None if storage is None else builder.latest[storage]
 
@@ -111,6 +123,7 @@ def add_call(builder: Builder, call: Call) -> tuple[int, ...]:
         inputs=call.inputs,
         outputs=outputs,
         control_inputs=_earlier_ops(builder, call, outputs, mutated),
+        in_place=call.in_place,
         subgraphs=call.bodies,
         attributes=dict(_attributes(call.arguments)),
     )
@@ -165,12 +178,32 @@ def named_arguments(
 def mutated_arguments(target: object, arguments: Mapping[str, object]) -> Iterator[object]:
     """Return the arguments that a call writes to: as its schema says, or as its kernel does."""
     schema = getattr(target, "_schema", None)
-    if schema is not None and schema.name in UNDECLARED and arguments.get("training"):
-        yield from (arguments.get(name) for name in UNDECLARED[schema.name])
+    if schema is not None and schema.name in UNDECLARED:
+        condition, written = UNDECLARED[schema.name]
+        if arguments.get(condition):
+            yield from (arguments.get(name) for name in written)
     for argument in schema.arguments if schema is not None else ():
         alias = argument.alias_info
         if alias is not None and alias.is_write and argument.name in arguments:
             yield arguments[argument.name]
+
+
+def memory_of(value: torch.Tensor) -> tuple[int, object] | None:
+    """Return the identity of the memory of a tensor; None: sparse ones and their like."""
+    try:
+        memory = value.untyped_storage()
+        return memory._cdata, memory
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def has_effect(target: object) -> bool:
+    """Return whether a call draws random numbers or is impure otherwise."""
+    if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
+        return True
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    return target._schema.name in IMPURE or target.namespace not in PURE_NAMESPACES
 
 
 def _earlier_ops(
@@ -178,7 +211,7 @@ def _earlier_ops(
 ) -> tuple[int, ...]:
     """Return the ops that a call must follow, and note what it does to memory."""
     index = len(builder.ops)
-    after: set[int] = set()
+    after: set[int] = set(call.after)
     touched = {builder.tensors[t].storage for t in (*call.inputs, *outputs)}
     for storage in touched:
         if storage in builder.writer:
@@ -190,23 +223,15 @@ def _earlier_ops(
         builder.users[storage] = []
     for storage in touched:
         builder.users.setdefault(storage, []).append(index)
-    if _has_effect(call.target):
+    if has_effect(call.target):
         if builder.last_effect != ABSENT:
             after.add(builder.last_effect)
         builder.last_effect = index
     return tuple(sorted(after))
 
 
-def _has_effect(target: object) -> bool:
-    """Return whether a call draws random numbers or is impure otherwise."""
-    if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
-        return True
-    schema = getattr(target, "_schema", None)
-    return schema is not None and schema.name in IMPURE
-
-
 def _storage_of(builder: Builder, value: torch.Tensor, index: int) -> int:
-    found = _memory_of(value)
+    found = memory_of(value)
     if found is None:
         return index
     key, memory = found
@@ -216,20 +241,17 @@ def _storage_of(builder: Builder, value: torch.Tensor, index: int) -> int:
     return builder.storages[key]
 
 
-def _memory_of(value: torch.Tensor) -> tuple[int, object] | None:
-    """Return the identity of the memory of a tensor; None: sparse ones and their like."""
-    try:
-        memory = value.untyped_storage()
-        return memory._cdata, memory
-    except (NotImplementedError, RuntimeError):
-        return None
+def _held_bytes(builder: Builder, value: torch.Tensor, size: int) -> int:
+    """Return the bytes of the memory in which a tensor lies; `size` where that is not known."""
+    found = memory_of(value)
+    return size if found is None else builder.number_of(value.untyped_storage().nbytes())
 
 
-def _offset_of(value: torch.Tensor) -> int:
+def _offset_of(builder: Builder, value: torch.Tensor, size: int, held: int) -> int:
     """Return where a view begins in its storage; an expanded one never passes the end."""
-    offset = int(value.storage_offset()) * value.element_size()
-    held = int(value.untyped_storage().nbytes())
-    size = value.element_size() * value.numel()
+    if memory_of(value) is None:
+        return 0
+    offset = builder.number_of(value.storage_offset()) * value.element_size()
     return offset if offset + size <= held else 0
 
 

@@ -61,6 +61,13 @@ def exported_graph(
     Source: torch.export, training IR before decompositions: in-place operators stay in place.
     """
     program = torch.export.export(module, args, dict(kwargs or {}), strict=False)
+    return program_graph(program, name)
+
+
+def program_graph(
+    program: torch.export.ExportedProgram, name: str, number_of: Callable[[Any], int] = int
+) -> Graph:
+    """Return the graph of an exported program in its order; `number_of` binds symbolic sizes."""
     signature = program.graph_signature
     roles = dict.fromkeys(
         (
@@ -74,7 +81,7 @@ def exported_graph(
     for placeholder, buffer in signature.inputs_to_buffers.items():
         if buffer in mutated:
             roles[placeholder] = Role.STATE
-    return graph_of(program.graph_module, name, roles)
+    return graph_of(program.graph_module, name, roles, number_of=number_of)
 
 
 def joint_graph(module: torch.nn.Module, args: tuple[Any, ...], name: str) -> Graph:

@@ -1,0 +1,55 @@
+"""PyTorch models with less memory at their peak: `torch.compile(model, backend="regal")`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["optimize"]
+
+
+def optimize(
+    model: Any,
+    *,
+    objective: str = "memory",
+    budget: int | None = None,
+    cache: bool | str | Path = True,
+    memory_limit: int | None = None,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+) -> Any:
+    """Return a module or function that computes what `model` does, with a lower memory peak.
+
+    It is `torch.compile` with this backend: graphs are captured when it is first called, for
+    inference and for training; what cannot be planned runs as it was, and a log says why.
+
+    Args:
+        model: a module or a function of tensors.
+        objective: "memory", "time" (the order stays) or "balanced".
+        budget: plans to try per graph; None: by its size.
+        cache: where orders are remembered: a folder, True for the user's own, False for nowhere.
+        memory_limit: bytes that a training step may take: what is cheap is computed again.
+        dynamic: of `torch.compile`: whether sizes may change.
+        fullgraph: of `torch.compile`: whether it is an error to capture less than all.
+
+    Raises:
+        UsageError: an option has a value that it cannot have.
+        ImportError: torch is not installed.
+    """
+    import torch
+
+    from regal.torch.backend import regal
+    from regal.torch.settings import settings_of
+
+    options: dict[str, object] = {
+        "objective": objective,
+        "budget": budget,
+        "cache": cache,
+        "memory_limit": memory_limit,
+    }
+    settings_of(options)
+    return torch.compile(
+        model, backend=regal, options=options, dynamic=dynamic, fullgraph=fullgraph
+    )

@@ -1,0 +1,204 @@
+"""`torch.compile(model, backend="regal")`: AOTAutograd's graphs run in planned order."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition
+from torch.fx import Node
+from torch.utils._pytree import tree_leaves
+
+from regal.backends.torch.executor import Executor, callable_of
+from regal.backends.torch.judge import require_same_meaning
+from regal.backends.torch.rewrite import decisions_of, rewritten
+from regal.cost.roofline import graph_cost
+from regal.devices.presets import system_named
+from regal.errors import RegalError
+from regal.frontends.torch.build import memory_of
+from regal.graph.types import Role
+from regal.torch.joint import drop_unread_statistics
+from regal.torch.limit import Point, within_limit
+from regal.torch.planning import planned
+from regal.torch.reinplace import write_updates_in_place
+from regal.torch.remat import constants_of, with_recomputation
+from regal.torch.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from torch.fx import GraphModule
+
+    from regal.graph.types import Graph
+    from regal.plan.types import Plan
+    from regal.torch.planning import Planned
+
+    Run = Callable[[list[Any]], Any]
+
+log = logging.getLogger("regal.torch")
+
+QUICK_SECONDS = 0.4  # of the search for one of the graphs that a memory limit compares
+
+# What PyTorch and the planner raise where a graph holds what they do not know.
+UNPLANNED = (
+    RegalError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def regal(
+    module: GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, object] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Return a callable that computes what `module` does, with less memory alive at its peak.
+
+    This is what `torch.compile(model, backend="regal", options=...)` calls per captured graph.
+
+    Args:
+        module: the graph that Dynamo captured.
+        inputs: what it is called with.
+        options: fields of `Settings`.
+        mode: of `torch.compile`; there is nothing to choose.
+
+    Raises:
+        UsageError: an option is unknown.
+    """
+    compilation = Compilation(settings_of(options))
+    compiled: Callable[..., Any] = aot_autograd(
+        fw_compiler=compilation.forward,
+        bw_compiler=compilation.backward,
+        inference_compiler=compilation.inference,
+        partition_fn=compilation.partition,
+        keep_inference_input_mutations=True,
+    )(module, inputs)
+    return compiled
+
+
+@dataclass(slots=True)
+class Compilation:
+    """What is known while the graphs of one captured module are compiled, one after another."""
+
+    settings: Settings
+    done: list[Planned] = field(default_factory=list)
+    # Memory of parameters, inputs and outputs: whoever calls holds it.
+    held: dict[int, object] = field(default_factory=dict)
+    frontier: tuple[Point, ...] = ()  # memory against time, where a limit was set
+
+    def forward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
+        """Return the forward graph, ready to run."""
+        return self.compiled(module, "forward")
+
+    def inference(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
+        """Return a graph without gradients, ready to run."""
+        return self.compiled(module, "inference")
+
+    def backward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
+        """Return the backward graph, ready to run: what forward saved dies as it is used."""
+        return self.compiled(module, "backward")
+
+    def partition(
+        self, joint: GraphModule, inputs: Sequence[Any], **given: Any
+    ) -> tuple[GraphModule, GraphModule]:
+        """Return the forward and the backward graph of a joint one.
+
+        With a memory limit, values that are cheap to compute are computed again in the backward
+        pass, as few as it takes; `frontier` then holds what was tried.
+        """
+        for node in joint.graph.nodes:
+            if node.op == "placeholder" and "tangent" not in node.name:
+                self._hold(node.meta.get("val"))
+        # What the forward pass returns is still in the caller's hands during the backward pass.
+        (returned,) = joint.graph.output_node().args
+        for node in tree_leaves(returned)[: given["num_fwd_outputs"]]:
+            self._hold(node.meta.get("val") if isinstance(node, Node) else None)
+
+        drop_unread_statistics(joint)
+
+        def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
+            forward, backward = default_partition(module, inputs, **given)
+            return forward, backward
+
+        limit = self.settings.memory_limit
+        try:
+            if constants := constants_of(joint):
+                joint = with_recomputation(joint, constants)
+            if limit is None:
+                return parts_of(joint)
+            parts, self.frontier = within_limit(joint, limit, parts_of, self._figures)
+        except UNPLANNED as error:
+            log.warning("nothing is computed again: %s: %s", type(error).__name__, error)
+            return parts_of(joint)
+        return parts
+
+    def _figures(self, forward: GraphModule, backward: GraphModule) -> tuple[int, int]:
+        """Return the larger planned peak of two graphs, and the predicted time of both."""
+        quick = replace(self.settings, seconds=QUICK_SECONDS)
+        peak, time_ns = 0, 0
+        for module, name in ((forward, "forward"), (backward, "backward")):
+            found = planned(module, name, self.roles(module, name), quick)
+            peak = max(peak, found.plan.peak_bytes)
+            cost = graph_cost(found.graph, system_named("1"))
+            time_ns += sum(max(row[0], 0) for row in cost.op_ns)
+        return peak, time_ns
+
+    def roles(self, module: GraphModule, name: str) -> dict[str, Role]:
+        """Return the role of what a graph is given: what its caller holds is never freed."""
+        roles = {}
+        for node in module.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            value = node.meta.get("val")
+            found = memory_of(value) if isinstance(value, torch.Tensor) else None
+            # The engine of autograd holds the gradients that it hands over until it gets others.
+            is_held = name != "backward" or str(node.target).startswith("tangents")
+            is_held = is_held or (found is not None and found[0] in self.held)
+            roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
+        return roles
+
+    def _hold(self, value: object) -> None:
+        if isinstance(value, torch.Tensor) and (found := memory_of(value)) is not None:
+            self.held[found[0]] = found[1]
+
+    def compiled(self, module: GraphModule, name: str) -> Run:
+        """Return a graph ready to run: as planned, or as it is where a log says why."""
+        try:
+            write_updates_in_place(module)
+            found = planned(module, name, self.roles(module, name), self.settings)
+            run = run_of(module, found.graph, found.plan)
+        except UNPLANNED as error:
+            log.warning("the %s graph keeps its order: %s: %s", name, type(error).__name__, error)
+            return callable_of(Executor(module, None, {}))
+        self.done.append(found)
+        log.info(
+            "%s graph: %d ops, peak %d -> %d bytes%s",
+            name,
+            len(found.graph.ops),
+            found.before.peak_bytes,
+            found.plan.peak_bytes,
+            " (remembered)" if found.was_stored else "",
+        )
+        return run
+
+
+def run_of(module: GraphModule, graph: Graph, plan: Plan) -> Run:
+    """Return a graph that runs as planned, once the judge of its nodes agrees.
+
+    Raises:
+        PlanError: the planned graph may compute something else.
+    """
+    decisions = decisions_of(module, graph, plan)
+    after = rewritten(module, graph, plan)
+    require_same_meaning(module, after, decisions.overwritten)
+    return callable_of(Executor(module, after, decisions.overwritten))

@@ -1,0 +1,290 @@
+"""What the backend's parts promise, one function each; prints a JSON object."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import regal.torch
+from regal.backends.torch.executor import Executor
+from regal.backends.torch.judge import require_same_meaning
+from regal.backends.torch.rewrite import decisions_of, rewritten
+from regal.backends.torch.tracker import MemoryTracker
+from regal.errors import PlanError, UsageError
+from regal.torch.backend import Compilation
+from regal.torch.backend import regal as backend
+from regal.torch.cache import key_of
+from regal.torch.planning import planned
+from regal.torch.settings import Settings, settings_of
+
+FLOATS = 4096
+BYTES = 4 * FLOATS
+
+
+def traced(function: Any, *args: Any) -> torch.fx.GraphModule:
+    return make_fx(function, tracing_mode="fake")(*args)
+
+
+def order_of(module: torch.fx.GraphModule, *names: str) -> torch.fx.GraphModule:
+    """Return a copy whose nodes `names` have changed places, as a wrong plan would have them."""
+    copy = torch.fx.GraphModule(module, torch.fx.Graph())
+    value: dict[Any, Any] = {}
+    nodes = list(module.graph.nodes)
+    rows = sorted(i for i, node in enumerate(nodes) if node.name in names)
+    moved = [next(n for n in nodes if n.name == name) for name in names]
+    for row, node in zip(rows, moved, strict=True):
+        nodes[row] = node
+    for node in nodes:
+        value[node] = copy.graph.node_copy(node, lambda n: value[n])
+        value[node].name = node.name
+    return copy
+
+
+def verdict(module: torch.fx.GraphModule, other: torch.fx.GraphModule, **over: int) -> str:
+    try:
+        require_same_meaning(module, other, over)
+    except PlanError as error:
+        return str(error)
+    return ""
+
+
+def judged() -> dict[str, str]:
+    def writes(x: torch.Tensor, y: torch.Tensor) -> Any:
+        before = x.sin()
+        x.copy_(y)
+        return before, x.cos()
+
+    def draws(x: torch.Tensor) -> Any:
+        return torch.rand_like(x), torch.randn_like(x)
+
+    def reads(x: torch.Tensor) -> Any:
+        first = x.sin()
+        return first.cos(), first.exp()
+
+    x = torch.zeros(FLOATS)
+    writing, drawing, reading = traced(writes, x, x.clone()), traced(draws, x), traced(reads, x)
+    return {
+        "same": verdict(reading, reading),
+        "read before write": verdict(writing, order_of(writing, "copy_", "sin")),
+        "random": verdict(drawing, order_of(drawing, "randn_like", "rand_like")),
+        "free to move": verdict(reading, order_of(reading, "exp", "cos")),
+        "argument needed later": verdict(reading, reading, cos=0),
+        "input overwritten": verdict(reading, reading, sin=0),
+        "result overwritten": verdict(reading, reading, exp=0),
+    }
+
+
+def overwrites() -> dict[str, Any]:
+    """Return the peak of a chain: every result may take the memory of its argument."""
+
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        return ((x + 1).relu() * 2).sigmoid().exp()
+
+    run = regal.torch.optimize(chain, cache=False)
+    x = torch.randn(FLOATS)
+    with torch.no_grad():
+        run(x)
+        with MemoryTracker() as tracker:
+            found = run(x)
+    return {"peak": tracker.peak_bytes, "equal": torch.equal(found, chain(x))}
+
+
+def reorders() -> dict[str, Any]:
+    """Return peaks of four wide branches that are summed up: eager runs them side by side."""
+
+    def branches(x: torch.Tensor) -> torch.Tensor:
+        wide = [x.repeat(8).view(8, -1) * i for i in range(1, 5)]
+        return torch.stack([w.sum(0) for w in wide])
+
+    run = regal.torch.optimize(branches, cache=False)
+    x = torch.randn(FLOATS)
+    run(x)
+    peaks = []
+    for call in (branches, run):
+        with MemoryTracker() as tracker:
+            call(x)
+        peaks.append(tracker.peak_bytes)
+    return {"eager": peaks[0], "regal": peaks[1]}
+
+
+def tracked() -> dict[str, int]:
+    with MemoryTracker() as tracker:
+        first = torch.zeros(FLOATS)
+        second = first.view(-1)[1:]
+        third = first + 1
+        del first, third
+        fourth = torch.zeros(FLOATS // 2)
+    live = tracker.live_bytes
+    del second, fourth
+    return {"peak": tracker.peak_bytes, "live": live, "after": tracker.live_bytes}
+
+
+class Cache(nn.Module):
+    """Keys of the past, one row of which is written at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(64, 64))
+
+    def forward(self, x: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        self.keys.index_copy_(0, row, x)
+        return (self.keys.view(-1).relu() + 1).view(64, 64).sum(0) + self.keys.view(-1)[:64]
+
+
+def updated() -> dict[str, Any]:
+    """Return the peak of a call that writes one row of a large buffer."""
+    eager, mine = Cache(), Cache()
+    run = regal.torch.optimize(mine, cache=False)
+    with torch.no_grad():
+        for row in range(3):
+            x, at = torch.randn(1, 64), torch.tensor([row])
+            expected = eager(x, at)
+            with MemoryTracker() as tracker:
+                found = run(x, at)
+    equal = torch.equal(found, expected) and torch.equal(eager.keys, mine.keys)
+    return {"peak": tracker.peak_bytes, "equal": equal}
+
+
+def limited() -> dict[str, Any]:
+    """Return the measured peaks of a training step without and with a memory limit."""
+    module = nn.Sequential(
+        *(
+            nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU())
+            for _ in "1234"
+        )
+    )
+    x = torch.randn(2, 4, 32, 32)
+    peaks = []
+    for limit in (None, 1):
+        torch._dynamo.reset()
+        run = regal.torch.optimize(module, cache=False, memory_limit=limit)
+        run(x).sum().backward()
+        with MemoryTracker() as tracker:
+            run(x).sum().backward()
+        peaks.append(tracker.peak_bytes)
+    return {"free": peaks[0], "limited": peaks[1]}
+
+
+def cached(folder: Path) -> dict[str, Any]:
+    def branches(x: torch.Tensor) -> Any:
+        wide = [x.repeat(8).view(8, -1) * i for i in range(1, 5)]
+        return torch.stack([w.sum(0) for w in wide])
+
+    module = traced(branches, torch.zeros(FLOATS))
+    settings = Settings(cache=folder)
+
+    def again() -> Any:
+        return planned(module, "g", {}, settings)
+
+    first = again()
+    (file,) = folder.iterdir()
+    data = file.read_bytes()
+    second = again()
+    file.write_bytes(data[:20])
+    broken = again()
+    rewritten_after_break = file.read_bytes() == data
+    document = json.loads(data)
+    document["order"].reverse()
+    file.write_text(json.dumps(document))
+    illegal = again()
+    return {
+        "stored": [each.was_stored for each in (first, second, broken, illegal)],
+        "peaks": [each.plan.peak_bytes for each in (first, second, broken, illegal)],
+        "rewritten": [rewritten_after_break, file.read_bytes() == data],
+        "files": len(list(folder.iterdir())),
+        "same key": key_of(first.graph, 1) == key_of(second.graph, 1),
+        "other key": key_of(first.graph, 1) == key_of(first.graph, 2),
+    }
+
+
+def falls_back() -> dict[str, Any]:
+    """Run a graph that cannot be planned, and one whose kernels share memory unseen."""
+    records: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("regal.torch").addHandler(handler)
+
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).relu() * 2
+
+    x = torch.randn(8)
+    unplanned = Compilation(Settings(cache=False)).inference(torch.fx.symbolic_trace(chain), [x])
+    first = torch.equal(torch.as_tensor(unplanned([x])), chain(x))
+
+    def shared(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        return y.cos() * 2 + y
+
+    module = traced(shared, x)
+    for node in module.graph.nodes:
+        if node.name == "cos":  # a kernel that shares memory, although its fake one does not
+            node.target = torch.ops.aten._unsafe_view.default
+            node.args = (node.args[0], [8])
+    found = planned(module, "g", {}, Settings(cache=False))
+    over = decisions_of(module, found.graph, found.plan).overwritten
+    run = Executor(module, rewritten(module, found.graph, found.plan), over)
+    results = [torch.as_tensor(run([x])) for _ in range(2)]
+    second = "mul" in over and all(torch.equal(each, 3 * (x + 1)) for each in results)
+    return {"equal": [first, second], "reasons": records}
+
+
+def refused() -> list[str]:
+    found = []
+    for options in (
+        {"bugdet": 1},
+        {"budget": 0},
+        {"objective": "speed"},
+        {"cache": 3},
+        {"seconds": "soon"},
+    ):
+        try:
+            settings_of(options)
+        except UsageError as error:
+            found.append(str(error))
+    return found
+
+
+def by_name() -> dict[str, Any]:
+    """Compile by the name of the backend, as users do."""
+    from torch._dynamo.backends.registry import list_backends, lookup_backend
+
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).relu() * 2
+
+    run = torch.compile(chain, backend="regal", options={"cache": False, "budget": 10})
+    x = torch.randn(8)
+    return {
+        "listed": "regal" in list_backends(),
+        "same": lookup_backend("regal") is backend,
+        "equal": torch.equal(run(x), chain(x)),
+    }
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    folder = Path(sys.argv[1])
+    found = {
+        "judged": judged(),
+        "overwrites": overwrites(),
+        "reorders": reorders(),
+        "tracked": tracked(),
+        "updated": updated(),
+        "limited": limited(),
+        "cached": cached(folder),
+        "falls back": falls_back(),
+        "refused": refused(),
+        "by name": by_name(),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
