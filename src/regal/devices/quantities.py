@@ -6,7 +6,6 @@ vendors state them. "GiB/s" is there for those who do not.
 
 from __future__ import annotations
 
-import math
 import re
 
 from regal.errors import UsageError
