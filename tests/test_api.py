@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -100,3 +100,22 @@ def test_each_function_names_the_other_where_the_number_of_devices_is_wrong(
         regal.optimize(graph_file, devices="2")
     with pytest.raises(regal.UsageError, match="one device: name several, or use optimize"):
         regal.schedule(graph_file, devices="1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads is 0; give 1 or more"),
+        ({"seconds": -1.0}, "seconds is -1.0; give 0 or more"),
+        ({"seconds": float("nan")}, "seconds is nan; give 0 or more"),
+        ({"capacity": -1}, "capacity is -1; give 0 or more bytes"),
+    ],
+)
+def test_numbers_that_the_command_line_would_refuse_are_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    model = tmp_path / "model.json"  # nothing is read before
+    with pytest.raises(regal.UsageError, match=message):
+        regal.optimize(model, **options)
+    with pytest.raises(regal.UsageError, match=message):
+        regal.schedule(model, devices="2", **options)

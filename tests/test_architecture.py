@@ -10,7 +10,7 @@ SRC = ROOT / "src" / "regal"
 NATIVE = ROOT / "native"
 ORDER = [
     {"errors", "_native", "__version__"},
-    {"units", "files", "child"},
+    {"units", "files", "records", "child"},
     {"devices"},
     {"graph"},
     {"cost"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from regal.cli.main import main
+from regal.data import load_index
 
 ROOT = Path(__file__).parents[1]
 NEEDS_A_FILE = re.compile(r'"\w+\.(onnx|tflite|pb)"')
@@ -60,3 +61,18 @@ def test_the_numbers_in_the_readme_are_those_of_the_model(
     assert [line for line in lines if is_same.match(line)] == [
         line for line in shown.splitlines() if is_same.match(line)
     ]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/dataset.md", "docs/evaluate.md", "docs/cli.md"]
+)
+def test_the_graphs_that_a_page_names_are_in_the_set(page: str) -> None:
+    text = (ROOT / page).read_text()
+    named = re.findall(r"[a-z]+/[\w.-]+/[\w.-]+/(?:inference|training|joint)-b\d+[\w-]*", text)
+    assert set(named) <= {entry.key for entry in load_index()}
+
+
+def test_the_example_of_the_data_set_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks("docs/dataset.md", "python")
+    exec(code, {})
+    assert "resnet18" in capsys.readouterr().out

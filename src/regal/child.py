@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -84,6 +86,30 @@ def child_environment() -> dict[str, str]:
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     return environment
+
+
+@contextmanager
+def hidden_from_ctrl_c() -> Iterator[None]:
+    """Processes that are started inside never see Ctrl-C: it is for this one, which ends them.
+
+    They inherit the blocked signal. Ignoring it once they run would come too late: until then
+    they print where they were interrupted. Here it waits for the end of the block, so that none
+    is left half started.
+    """
+    pressed: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()  # others cannot catch signals
+    handler = signal.getsignal(signal.SIGINT)
+    if is_main:
+        signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 def end_of(status: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from dataclasses import replace
@@ -59,9 +60,20 @@ def optimize(path: Path, out: Path | None = None, options: Options | None = None
     return result
 
 
+def _require_limits(options: Options) -> None:
+    """Raise if a number is not one that the command line would take."""
+    if options.threads < 1:
+        raise UsageError(f"threads is {options.threads}; give 1 or more")
+    if options.seconds is not None and not 0 <= options.seconds < math.inf:
+        raise UsageError(f"seconds is {options.seconds}; give 0 or more")
+    if options.capacity is not None and options.capacity < 0:
+        raise UsageError(f"capacity is {options.capacity}; give 0 or more bytes")
+
+
 def run(path: Path, out: Path | None, options: Options) -> Result | ScheduleResult:
     """Return the result of `regal optimize`: of one device, or of several."""
     require_seed(options.seed)
+    _require_limits(options)
     require_objective(options.objective)
     if out is not None:
         file = output_file(out, like=path)

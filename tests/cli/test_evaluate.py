@@ -103,11 +103,14 @@ def test_list_names_the_suites(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_wrong_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    binary = tmp_path / "binary.md"
+    binary.write_bytes(b"\xff")
     for argv, message in (
         ([], "give a suite, --list, or --table"),
         (["none"], "unknown suite 'none'"),
         (["--table", "--page", str(tmp_path / "none.md")], "does not exist"),
         (["sanity", "--table", "--results", str(tmp_path)], "row file"),
+        (["--table", "--page", str(binary)], "is not UTF-8 text"),
     ):
         assert main(["evaluate", *argv]) == 2
         err = capsys.readouterr().err

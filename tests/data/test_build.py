@@ -1,6 +1,9 @@
 """Building a set from the files of the onnx package, which is always installed."""
 
 import json
+import multiprocessing
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +11,12 @@ import pytest
 from regal.data import load_graph, load_index
 from regal.data.assemble import assemble
 from regal.data.build import LOG, build, file_of, read_log, trace_to_file
-from regal.data.entries import ARCHIVE, load_about, load_left_out
+from regal.data.entries import ABOUT, ARCHIVE, INDEX, LEFT_OUT, load_about, load_left_out
 from regal.data.items import Item
 from regal.data.pack import unpacked
 from regal.errors import ModelError
 from regal.frontends import load
+from tests.ctrl_c import ctrl_c_inside
 
 SQUEEZE = Item(
     framework="onnx", source="onnx.light", family="squeezenet", architecture="squeezenet"
@@ -117,3 +121,61 @@ def test_packed_operations_are_those_of_the_frontend() -> None:
     folder = Path(onnx.__file__).parent / "backend/test/data/light"
     graph = load(folder / "light_squeezenet.onnx").graph
     assert sum(op.flops for op in graph.ops) > 10**8
+
+
+def test_ctrl_c_ends_the_processes_and_leaves_no_row_of_what_they_traced(
+    built: Path, tmp_path: Path
+) -> None:
+    with ctrl_c_inside("build"), pytest.raises(KeyboardInterrupt):
+        build([SQUEEZE], tmp_path)
+    assert multiprocessing.active_children() == []
+    assert [row for row in read_log(tmp_path) if "failure" in row] == []
+
+
+def test_a_build_goes_on_behind_lines_that_are_no_rows(built: Path, tmp_path: Path) -> None:
+    squeeze, alex = sorted(
+        (line for line in (built / LOG).read_text().splitlines() if "failure" not in line),
+        key=lambda line: "alex" in line,
+    )
+    broken = [b"\xff", b"[]", b"{}", b'{"key": 1}', alex.replace('"ops": ', '"ops": 1e').encode()]
+    text = b"\n".join([squeeze.encode(), *broken, alex[: len(alex) // 2].encode()])
+    (tmp_path / LOG).write_bytes(text)  # the last line was cut off: it has no end
+    rows = build([SQUEEZE, ABSENT], tmp_path)
+    assert [row["key"] for row in rows] == [SQUEEZE.key, ABSENT.key]
+    assert len((tmp_path / LOG).read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("offset", "1e30"), ("offset", "9" * 30), ("bytes", "null"), ("ops", '"1"'), ("split", "[]")],
+)
+def test_an_index_with_a_wrong_type_is_one_line_of_error(
+    built: Path, tmp_path: Path, key: str, value: str
+) -> None:
+    assemble(built, tmp_path)
+    path = tmp_path / INDEX
+    path.write_text(re.sub(rf'"{key}":[^,}}]*', f'"{key}":{value}', path.read_text(), count=1))
+    with pytest.raises(ModelError, match=rf"line 1: '{key}' is .*, expected a"):
+        load_index(tmp_path)
+
+
+def test_an_index_that_asks_for_more_than_there_is_costs_no_memory(
+    built: Path, tmp_path: Path
+) -> None:
+    (entry, *_) = assemble(built, tmp_path)
+    for offset, size in ((0, 10**15), (2**62, 1), (-1, 1), (0, -1)):
+        with pytest.raises(ModelError, match=r"are not what the index says|cannot be read"):
+            load_graph(replace(entry, offset=offset, bytes=size), tmp_path)
+
+
+def test_a_set_of_other_things_is_one_line_of_error(built: Path, tmp_path: Path) -> None:
+    assemble(built, tmp_path)
+    (tmp_path / ABOUT).write_text("{}")
+    with pytest.raises(ModelError, match=r"about\.json': wrong keys: bytes, "):
+        load_about(tmp_path)
+    (tmp_path / LEFT_OUT).write_text('{"key": "a"}\n')
+    with pytest.raises(ModelError, match="line 1: wrong keys: family, reason, why"):
+        load_left_out(tmp_path)
+    (tmp_path / INDEX).write_bytes(b"\xff")
+    with pytest.raises(ModelError, match="is not UTF-8 text"):
+        load_index(tmp_path)

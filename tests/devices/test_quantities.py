@@ -49,7 +49,7 @@ def test_a_memory_size_counts_in_powers_of_two() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "fast", "900", "900Gbps", "-1GB/s", "0GB/s", "1e30TB/s",
-                                  "nanGB/s", "1 GB/s/s", "٣GB/s"])  # fmt: skip
+                                  "1e-99GB/s", "nanGB/s", "1 GB/s/s", "٣GB/s"])  # fmt: skip
 def test_what_is_no_bandwidth_is_quoted(text: str) -> None:
     with pytest.raises(UsageError, match=f"'{text}'"):
         q.parse_byte_rate(text)

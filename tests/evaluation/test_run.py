@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -136,3 +137,21 @@ def test_a_file_that_holds_no_rows_is_one_line_of_error(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(UsageError, match=f"line 1: {message}"):
             read_rows(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"value": "x"}, {"value": None}, {"value": math.inf}, {"seed": [1]}, {"id": 3},
+        {"time_ns": 2**63}, {"fell_back": 1}, {"machine": []}, {"curve": [[1]]}, {"curve": [1]},
+        {"curve": [[1e999, 1, 1]]}, {"extra": 1},
+    ],
+)  # fmt: skip
+def test_a_row_with_a_wrong_type_is_one_line_of_error(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(json.loads(row_to_json(row())) | change) + "\n")
+    (key,) = change
+    with pytest.raises(UsageError, match=f"line 1: .*{key}"):
+        read_rows(path)

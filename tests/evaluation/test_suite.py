@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,8 @@ def test_the_shipped_suites_cover_what_the_documents_promise() -> None:
         ('name = "brkga"', 'name = "brkga"\nlabel = "regal"', "two methods are called 'regal'"),
         ('"mine"', '"../mine"', "it names files: a-z"),
         ('systems = ["2"]', "", "'systems' is missing"),
+        ('systems = ["2"]', 'systems = ["2", "2"]', "the system '2' is there twice"),
+        ('["time"]', '["time", "time"]', "the objective 'time' is there twice"),
         ("[[graphs]]", "[[budgets]]\nevaluations = 100\n[[graphs]]", "two budgets are '100 ev"),
         ("[[graphs]]", "[[budgets]]\nseconds = -1\n[[graphs]]", "not a number of seconds"),
         ('splits = ["train"]', "", "give one of 'splits'"),
@@ -105,6 +108,23 @@ def test_rules_choose_graphs_by_split_family_framework_and_size() -> None:
     assert {source.key for source in sources} == meant
     one = sources_of(suite("brkga", graphs=(replace(rule, most_per_family=1),)))
     assert len(one) == len({source.family for source in sources})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"keys": ("jax/flax/wavenet-1x6/inference-b1", "nosuch")},
+        {"families": ("wavenet", "nosuch")},
+        {"frameworks": ("jax", "nosuch")},
+        {"modes": ("joint", "nosuch")},
+    ],
+)
+def test_a_name_that_no_graph_has_is_an_error_beside_others_that_are_there(
+    change: dict[str, Any],
+) -> None:
+    rule = GraphsRule(**{"splits": ("test",), **change})
+    with pytest.raises(UsageError, match=r"graphs 0: no graph of the data set has the .* 'nosuch'"):
+        sources_of(suite("brkga", graphs=(rule,)))
 
 
 def test_a_file_that_is_missing_is_named() -> None:

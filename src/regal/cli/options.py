@@ -120,9 +120,9 @@ def checked(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def parse_count(text: str) -> int:
-    """Return a whole number above 0."""
+    """Return a whole number above 0 and below 2^31."""
     if not _is_number(text) or not 0 < int(text) < 1 << 31:
-        raise UsageError(f"'{text}' is not a whole number above 0")
+        raise UsageError(f"'{text}' is not a whole number above 0 and below 2^31")
     return int(text)
 
 

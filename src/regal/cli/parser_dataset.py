@@ -89,7 +89,9 @@ def _get(actions: argparse._SubParsersAction[Parser]) -> None:
     command = add_command(
         actions, "get", "write a graph as a graph file, which all other commands read"
     )
-    command.add_argument("key", metavar="KEY", help="for example torch/timm/resnet18/inference-b1")
+    command.add_argument(
+        "key", metavar="KEY", help="for example torch/torchvision/resnet18/inference-b1"
+    )
     _set(command)
     add_output(command, required=True, text="write the graph file here (.json)")
     add_json(command)

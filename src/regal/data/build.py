@@ -17,13 +17,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regal.child import hidden_from_ctrl_c
 from regal.data.headroom import headroom
 from regal.data.items import SYNTHETIC, Item, breadth_first
 from regal.data.pack import packed
 from regal.data.structure import structure_hash
 from regal.data.tracers import tracer_of
-from regal.files import write_atomically
+from regal.files import read_file, write_atomically
 from regal.graph.check import require_valid_graph
+from regal.records import json_of, kinds_of, misfit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,15 @@ FEWEST_OPS, MOST_OPS = 30, 20_000
 LEAST_HEADROOM = 0.10  # by which a long search beats a short one on a synthetic graph
 MOST_CHARACTERS = 200  # of what an error says
 LOG = "log.jsonl"
+# What a row has, by its kind: an item and what became of it.
+ASKED = {"key": (str,), **kinds_of(Item)}
+FAILED = {"failure": (str,)}
+TRACED = {
+    "ops": (int,), "tensors": (int,), "structure": (str,), "version": (str,),
+    "seconds": (float, int),
+}  # fmt: skip
+LEFT_OUT = {"why": (str,), "left_out": (str,)}
+KEPT = {"bytes": (int,), "sha256": (str,)}
 
 
 def build(
@@ -59,38 +70,60 @@ def build(
     Cost: a second to a minute per item and worker.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if retry:
-        _forget_failures(folder)
     rows = read_log(folder)
+    if retry:
+        rows = [row for row in rows if "failure" not in row]
+    _keep(rows, folder / LOG)
     done = {row["key"] for row in rows}
     pool = [_Worker(folder) for _ in range(workers)]
     waiting = _batches([item for item in items if item.key not in done])
-    while waiting or any(worker.is_busy for worker in pool):
+    try:
+        while waiting or any(worker.is_busy for worker in pool):
+            for worker in pool:
+                if not worker.is_busy and waiting:
+                    worker.start(waiting.pop(0))
+                worker.look(waiting)
+            time.sleep(0.05)
+    finally:  # Ctrl-C, a full disk: nobody would write down what they still trace
         for worker in pool:
-            if not worker.is_busy and waiting:
-                worker.start(waiting.pop(0))
-            worker.look(waiting)
-        time.sleep(0.05)
+            worker.end()
     return read_log(folder)
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of a build folder; a line that was cut off by a crash is left out."""
+    """Return the rows of a build folder; a line that was cut off by a crash is left out.
+
+    Raises:
+        UsageError: the log cannot be read.
+    """
     path = folder / LOG
     if not path.exists():
         return []
     rows = []
-    for line in path.read_text().splitlines():
+    for line in read_file(path, "log").decode(errors="replace").splitlines():
         try:
-            rows.append(json.loads(line))
+            row = json_of(line)
         except ValueError:
             continue
+        if isinstance(row, dict) and _is_whole(row):
+            rows.append(row)
     return rows
 
 
-def _forget_failures(folder: Path) -> None:
-    rows = [row for row in read_log(folder) if "failure" not in row]
-    write_atomically(folder / LOG, "".join(json.dumps(row) + "\n" for row in rows).encode())
+def _is_whole(row: dict[str, Any]) -> bool:
+    """Return whether a row of the log says all that one of its kind must."""
+    if "failure" in row:
+        kinds = ASKED | FAILED
+    else:
+        kinds = ASKED | TRACED | (LEFT_OUT if "left_out" in row else KEPT)
+    return not misfit({key: row[key] for key in kinds if key in row}, kinds)
+
+
+def _keep(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Leave a log with these rows alone, to which more can be added."""
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if path.exists() and path.read_bytes() != text:
+        write_atomically(path, text)
 
 
 def file_of(key: str) -> str:
@@ -159,7 +192,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._rows, there = context.Pipe(duplex=False)
         self._process = context.Process(target=_work, args=(batch, self._folder, there))
-        self._process.start()
+        with hidden_from_ctrl_c():
+            self._process.start()
         there.close()
         self._batch = list(batch)
         self._since = time.monotonic()
@@ -179,8 +213,14 @@ class _Worker:
             self._write(_failure(guilty, reason))
             if rest:
                 waiting.insert(0, rest)
-            self._process.kill()
-        self._process.join()
+        self.end()
+
+    def end(self) -> None:
+        """End the process, if there is one; what it has not answered for stays without a row."""
+        if self._process is not None:
+            if self._batch:
+                self._process.kill()
+            self._process.join()
         self._process, self._rows, self._batch = None, None, []
 
     def _keep_rows(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from regal.data.pack import unpacked
 from regal.errors import ModelError, UsageError
+from regal.records import json_of, kinds_of, misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from regal.graph.types import Graph
 
@@ -85,7 +86,8 @@ def load_graph(entry: Entry, folder: Path = SHIPPED) -> Graph:
     try:
         with path.open("rb") as archive:
             archive.seek(entry.offset)
-            data = archive.read(entry.bytes)
+            size = max(0, min(entry.bytes, path.stat().st_size))
+            data = archive.read(size)
     except OSError as error:
         raise ModelError(f"data set '{path}' cannot be read: {error.strerror}") from None
     if hashlib.sha256(data).hexdigest() != entry.sha256:
@@ -98,18 +100,23 @@ def load_graph(entry: Entry, folder: Path = SHIPPED) -> Graph:
 
 def load_left_out(folder: Path = SHIPPED) -> tuple[dict[str, Any], ...]:
     """Return the rows of items that are not in the set, each with its reason."""
-    return tuple(_rows_in(folder / LEFT_OUT))
+    kinds = dict.fromkeys(("key", "family", "why", "reason"), (str,))
+    return tuple(_rows_in(folder / LEFT_OUT, kinds))
 
 
 def load_about(folder: Path = SHIPPED) -> dict[str, Any]:
     """Return what is known of the set as a whole: its version, the packages it was traced with."""
     path = folder / ABOUT
     try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"data set '{path}' cannot be read: {error}") from None
+        found = json_of(_text_in(path))
+    except ValueError as error:
+        raise ModelError(f"data set '{path}' is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ModelError(f"data set '{path}' is not a JSON object")
+    counts = dict.fromkeys(("version", "split_version", "traced", "graphs", "bytes"), (int,))
+    wrong = misfit(found, counts | {"sources": (dict,)})
+    if wrong:
+        raise ModelError(f"data set '{path}': {wrong}")
     return found
 
 
@@ -120,28 +127,29 @@ def index_text(entries: Iterable[Entry]) -> str:
 
 @lru_cache(maxsize=4)
 def _index_in(folder: Path) -> tuple[Entry, ...]:
-    names = {field.name for field in fields(Entry)}
-    entries = []
-    for number, row in enumerate(_rows_in(folder / INDEX), start=1):
-        if set(row) != names:
-            odd = ", ".join(sorted(set(row) ^ names))
-            raise ModelError(f"index of data set '{folder}', line {number}: wrong keys: {odd}")
-        entries.append(Entry(**row))
-    return tuple(entries)
+    return tuple(Entry(**row) for row in _rows_in(folder / INDEX, kinds_of(Entry)))
 
 
-def _rows_in(path: Path) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text().splitlines()
-    except OSError as error:
-        raise ModelError(f"data set '{path}' cannot be read: {error.strerror}") from None
+def _rows_in(path: Path, kinds: Mapping[str, tuple[type, ...]]) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_text_in(path).splitlines(), start=1):
         try:
-            row = json.loads(line)
+            row = json_of(line)
         except ValueError:
             raise ModelError(f"data set '{path}', line {number}: not JSON") from None
         if not isinstance(row, dict):
             raise ModelError(f"data set '{path}', line {number}: not an object")
+        wrong = misfit(row, kinds)
+        if wrong:
+            raise ModelError(f"data set '{path}', line {number}: {wrong}")
         rows.append(row)
     return rows
+
+
+def _text_in(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ModelError(f"data set '{path}' cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"data set '{path}' is not UTF-8 text") from None

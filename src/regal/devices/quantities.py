@@ -6,14 +6,14 @@ vendors state them. "GiB/s" is there for those who do not.
 
 from __future__ import annotations
 
-import math
 import re
 
 from regal.errors import UsageError
 from regal.units import parse_bytes
 
-# A larger number is a slip of the pen, and sums of costs must fit in int64.
-LARGEST_RATE = 1e21
+# A larger number is a slip of the pen, and sums of costs must fit in int64; what is divided by a
+# smaller rate is no finite number any more.
+SMALLEST_RATE, LARGEST_RATE = 1e-9, 1e21
 LARGEST_NS = 10**15  # eleven days
 LARGEST_BYTES = 1 << 60
 
@@ -82,8 +82,9 @@ def require_rate(value: float, text: object) -> float:
     Raises:
         UsageError: it is not; `text` is how it was written.
     """
-    if not (math.isfinite(value) and 0 < value <= LARGEST_RATE):
-        raise UsageError(f"'{text}' is not a rate above 0 and up to {LARGEST_RATE:g} per second")
+    if not SMALLEST_RATE <= value <= LARGEST_RATE:  # nor is nan
+        limits = f"{SMALLEST_RATE:g} to {LARGEST_RATE:g} per second"
+        raise UsageError(f"'{text}' is not a rate above 0 ({limits})")
     return value
 
 

@@ -65,8 +65,8 @@ def sources_of(
         files: folders that the paths of files are relative to; the first that has one gives it.
 
     Raises:
-        UsageError: a rule names no graph, a file is missing, or a suite for tuning asks for
-            graphs that are held out.
+        UsageError: a rule names no graph or something that no graph has, a file is missing, or a
+            suite for tuning asks for graphs that are held out.
     """
     found: dict[str, GraphSource] = {}
     for number, rule in enumerate(suite.graphs):
@@ -75,6 +75,7 @@ def sources_of(
         elif rule.files:
             rows = _files(rule, files)
         else:
+            _require_known(rule, data, f"suite '{suite.name}': graphs {number}")
             rows = _of_data_set(rule, data)
         if not rows:
             raise UsageError(f"suite '{suite.name}': graphs {number} names no graph")
@@ -115,6 +116,23 @@ def held_out_structures(data: Path = SHIPPED) -> dict[str, str]:
 
 def _model_of(framework: str, graph: Graph) -> LoadedModel:
     return LoadedModel(framework=framework, entries=(graph,), source=None)
+
+
+def _require_known(rule: GraphsRule, data: Path, where: str) -> None:
+    """Raise if a rule names what no graph of the data set has: a slip would leave graphs out."""
+    entries = load_index(data)
+    for what, names, known in (
+        ("family", rule.families, {entry.family for entry in entries}),
+        ("framework", rule.frameworks, {entry.framework for entry in entries}),
+        ("mode", rule.modes, {entry.mode for entry in entries}),
+        ("key", rule.keys, {entry.key for entry in entries}),
+    ):
+        odd = next((name for name in names if name not in known), None)
+        if odd is not None:
+            raise UsageError(
+                f"{where}: no graph of the data set has the {what} '{odd}'; regal dataset list"
+                " prints those that are there"
+            )
 
 
 def _of_data_set(rule: GraphsRule, data: Path) -> list[GraphSource]:

@@ -36,9 +36,12 @@ def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
         names: of suites; (): all whose markers are in the page.
 
     Raises:
-        UsageError: a marker, its end, a suite or its row file is missing.
+        UsageError: a marker, its end, a suite or its row file is missing, or the page is no text.
     """
-    text = read_file(page, "page").decode()
+    try:
+        text = read_file(page, "page").decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"page '{page}' is not UTF-8 text") from None
     done = []
     for name in names or _marked(text):
         suite, rows = suite_and_rows(name, results)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from regal.errors import UsageError
 from regal.files import read_file
+from regal.records import json_of, kinds_of, misfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,7 +86,7 @@ def read_rows(path: Path) -> list[Row]:
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            document = json.loads(line)
+            document = json_of(line)
         except ValueError:
             if number == len(lines) and not line.endswith("\n"):
                 break
@@ -102,9 +103,14 @@ def newest(rows: Iterable[Row]) -> list[Row]:
 def _row_of(document: object, where: str) -> Row:
     if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
         raise UsageError(f"{where}: not a row of '{SCHEMA}'")
-    known = {one.name for one in fields(Row)}
-    if set(document) != known:
-        odd = ", ".join(sorted(set(document) ^ known))
-        raise UsageError(f"{where}: wrong keys: {odd}")
-    points = tuple((int(n), float(s), float(v)) for n, s, v in document.pop("curve"))
+    wrong = misfit(document, KINDS)
+    if wrong:
+        raise UsageError(f"{where}: {wrong}")
+    try:
+        points = tuple((int(n), float(s), float(v)) for n, s, v in document.pop("curve"))
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{where}: 'curve' has more than points of three numbers") from None
     return Row(**document, curve=points)
+
+
+KINDS: Final = kinds_of(Row)

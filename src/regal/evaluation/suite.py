@@ -177,6 +177,10 @@ def _require_consistent(suite: Suite, where: str) -> None:
         raise UsageError(f"{where}: 'name' is '{suite.name}'; it names files: a-z, 0-9, - and _")
     if not suite.systems and not all(rule.planted for rule in suite.graphs):
         raise UsageError(f"{where}: 'systems' is missing; only planted graphs bring their own")
+    for name, texts in (("objective", suite.objectives), ("system", suite.systems)):
+        again = next((text for text in texts if texts.count(text) > 1), None)
+        if again is not None:
+            raise UsageError(f"{where}: the {name} '{again}' is there twice")
     labels = [method.label for method in suite.methods]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:

@@ -55,8 +55,9 @@ def _head(suite: Suite, rows: Sequence[Row]) -> str:
     """Return what was run, where and with what."""
     failed = sum(bool(row.failure) for row in rows)
     commits = _listed({row.commit[:10] + ("+" if row.commit.endswith("+") else "") for row in rows})
-    processors = {f"{row.machine['processor']}, {row.machine['cores']} cores" for row in rows}
-    loads = [row.machine.get("load", -1.0) for row in rows]
+    machines = [row.machine for row in rows]
+    processors = {f"{one.get('processor')}, {one.get('cores')} cores" for one in machines}
+    loads = [load for one in machines if isinstance(load := one.get("load"), float)]
     splits = _listed({row.split for row in rows})
     return (
         f"{suite.about}\n\n"

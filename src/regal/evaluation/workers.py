@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from regal.child import hidden_from_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,7 +87,8 @@ class _Worker(Generic[Item, Result]):
             context = multiprocessing.get_context("spawn")
             self.here, there = context.Pipe()
             self.process = context.Process(target=_serve, args=(self.work, there), daemon=True)
-            self.process.start()
+            with hidden_from_ctrl_c():
+                self.process.start()
             there.close()
             self.done, self.is_gone = 0, False
         self.items = batch
@@ -128,7 +130,6 @@ class _Worker(Generic[Item, Result]):
 
 def _serve(work: Callable[[Sequence[Item]], Iterator[Result | None]], there: Connection) -> None:
     """Do batches until the other side is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other side, which ends us
     while True:
         try:
             batch = there.recv()
