@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regal.data.items import Item, items_of
-from regal.data.tracers.torch_common import Positional, import_torchvision, traced
+from regal.data.tracers.torch_common import Positional, import_torchvision, torch_version, traced
 
 import_torchvision()
 
@@ -100,7 +100,7 @@ def trace(item: Item) -> Graph:
 
 def version() -> str:
     """Return the versions of diffusers and torch."""
-    return f"diffusers {diffusers.__version__}, torch {torch.__version__}"
+    return f"diffusers {diffusers.__version__}, {torch_version()}"
 
 
 def _input(name: str, shape: Shape, batch: int) -> torch.Tensor:

@@ -6,7 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from regal.data.items import INFERENCE, JOINT, TRAINING, Item, items_of
-from regal.data.tracers.torch_common import ClassifierLoss, import_torchvision, traced
+from regal.data.tracers.torch_common import (
+    ClassifierLoss,
+    import_torchvision,
+    torch_version,
+    traced,
+)
 
 import_torchvision()
 
@@ -52,7 +57,7 @@ def trace(item: Item) -> Graph:
 
 def version() -> str:
     """Return the versions of timm and torch."""
-    return f"timm {timm.__version__}, torch {torch.__version__}"
+    return f"timm {timm.__version__}, {torch_version()}"
 
 
 def _different(names: list[str]) -> list[str]:

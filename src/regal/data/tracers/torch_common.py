@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Inputs = Callable[[torch.nn.Module], tuple[torch.Tensor, ...]]
 
+# Of regal.frontends.torch: 2 counts no more bytes of an expanded view than its storage has, and
+# lets batch statistics be written by composite operators, too.
+TRACER = 2
 # torchvision's wheels load their C++ operators only beside the build of torch that they were
 # made for, and its import fails without them. Architectures need their names, not their code.
 TORCHVISION_OPERATORS = (
@@ -43,6 +46,11 @@ TORCHVISION_OPERATORS = (
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 _declared: list[torch.library.Library] = []  # a library lives as long as its object
+
+
+def torch_version() -> str:
+    """Return what decides the bytes of a traced graph besides the source: torch and the tracer."""
+    return f"torch {torch.__version__}, tracer {TRACER}"
 
 
 def import_torchvision() -> None:

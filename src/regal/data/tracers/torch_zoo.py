@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-from torch import nn
-
 from regal.data.items import MODES, Item, items_of
-from regal.data.tracers.torch_common import traced
+from regal.data.tracers.torch_common import torch_version, traced
 from regal.data.tracers.torch_models import recommenders, recurrent, segmentation, structured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import torch
+    from torch import nn
 
     from regal.graph.types import Graph
 
@@ -44,5 +44,5 @@ def trace(item: Item) -> Graph:
 
 
 def version() -> str:
-    """Return the version of torch."""
-    return f"torch {torch.__version__}"
+    """Return the version of torch and of the tracer."""
+    return torch_version()

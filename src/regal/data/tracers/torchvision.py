@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.data.items import Item, items_of
-from regal.data.tracers.torch_common import import_torchvision, traced
+from regal.data.tracers.torch_common import import_torchvision, torch_version, traced
 
 import_torchvision()
 
@@ -72,7 +72,7 @@ def trace(item: Item) -> Graph:
 
 def version() -> str:
     """Return the versions of torchvision and torch."""
-    return f"torchvision {torchvision.__version__}, torch {torch.__version__}"
+    return f"torchvision {torchvision.__version__}, {torch_version()}"
 
 
 def _settings(name: str) -> dict[str, object]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regal.data.items import Item, items_of
-from regal.data.tracers.torch_common import Positional, import_torchvision, traced
+from regal.data.tracers.torch_common import Positional, import_torchvision, torch_version, traced
 from regal.data.tracers.transformers_families import family_of
 from regal.data.tracers.transformers_inputs import inputs_of
 
 import_torchvision()
 
-import torch  # noqa: E402
 import transformers  # noqa: E402
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # noqa: E402
 
 if TYPE_CHECKING:
+    import torch
+
     from regal.graph.types import Graph
 
 MOST_LAYERS = 6  # deeper models repeat the same layer; the data card says so
@@ -64,7 +65,7 @@ def trace(item: Item) -> Graph:
 
 def version() -> str:
     """Return the versions of transformers and torch."""
-    return f"transformers {transformers.__version__}, torch {torch.__version__}"
+    return f"transformers {transformers.__version__}, {torch_version()}"
 
 
 def _config_of(name: str) -> Any:
