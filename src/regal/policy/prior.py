@@ -140,7 +140,11 @@ def network_says(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorMethod:
-    """A `DeviceMethod`: the portfolio, guided by a policy."""
+    """A `DeviceMethod`: the portfolio, guided by a policy.
+
+    The policy that ships is not asked where memory alone counts: it gains nothing there
+    (docs/model_card.md).
+    """
 
     policy: str = DEFAULT  # see `regal.policy.choice`; "none", "untrained": the usual portfolio
 
@@ -159,7 +163,8 @@ class PriorMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod` and `portfolio.regal`."""
-        network = network_for(self.policy, PRIOR)
+        is_left_alone = self.policy == DEFAULT and objective.per_ns == 0
+        network = None if is_left_alone else network_for(self.policy, PRIOR)
         if network is None or problem.n_ops == 0 or problem.n_devices == 1:
             return regal(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
         compact = compact_devices(problem)
