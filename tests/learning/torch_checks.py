@@ -247,13 +247,17 @@ def an_exported_network_gives_equal_outputs_for_all_sizes() -> None:
 
 
 def the_toy_is_learned_from_replay_with_fewer_searches() -> None:
-    config = toy_config(iterations=40, valid_every=40)
-    on_policy = dataclasses.replace(
-        config, learner=dataclasses.replace(config.learner, algorithm="reinforce")
-    )
-    from_replay, without = share_learned(config), share_learned(on_policy)
+    """Means of three seeds: single runs, of some 5 s, may need twice as many iterations."""
+    from_replay = without = 0.0
+    for seed in range(3):
+        config = toy_config(iterations=100, valid_every=100, seed=seed)
+        on_policy = dataclasses.replace(
+            config, learner=dataclasses.replace(config.learner, algorithm="reinforce")
+        )
+        from_replay += share_learned(config) / 3
+        without += share_learned(on_policy) / 3
     assert from_replay > 0.9
-    assert 0.3 < without < from_replay
+    assert 0.1 < without < from_replay - 0.2
 
 
 def share_learned(config: TrainConfig) -> float:
