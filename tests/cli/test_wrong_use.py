@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto
 
 from regal.errors import UsageError
 from regal.files import write_atomically
@@ -17,7 +18,9 @@ from regal.options import Options
 from regal.pipeline import optimize
 from tests.graphs import random_graph
 from tests.hostile_runs import run_main
-from tests.onnx_models import branches, save
+from tests.onnx_models import branches, node, save, tensor
+from tests.onnx_models import graph as onnx_graph
+from tests.onnx_models import model as onnx_model
 
 LONG = "a" * 300
 UNREADABLE = "/proc/self/mem"  # a file for the file system, an error for who reads it
@@ -166,3 +169,16 @@ def test_a_full_disk_behind_stdout_is_one_line(model: Path) -> None:
         )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == "regal: error: No space left on device\n"
+
+
+def test_weights_that_lie_beside_a_model_are_an_input(tmp_path: Path) -> None:
+    made = onnx_graph([node("Add", ["x", "w"], ["y"])], [tensor("x", [4])], ["y"])
+    weight = made.initializer.add(
+        name="w", data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL, dims=[4]
+    )
+    weight.external_data.add(key="location", value="w.bin")
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    path = save(onnx_model(made), tmp_path / "m.onnx")
+    err = refused("optimize", path, "--plan", tmp_path / "w.bin", "--force")
+    assert "an input is never overwritten" in err
+    assert (tmp_path / "w.bin").read_bytes() == bytes(16)

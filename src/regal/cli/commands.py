@@ -14,7 +14,7 @@ from regal.cli.schedule_output import schedule_comparison_text, schedule_result_
 from regal.devices.presets import system_named
 from regal.errors import UsageError
 from regal.files import read_file, require_file, require_writable, write_all, write_atomically
-from regal.frontends import holds_saved_model, load, output_file, require_ending
+from regal.frontends import files_beside, holds_saved_model, load, output_file, require_ending
 from regal.graph.file import model_to_json
 from regal.graph.text import graph_text
 from regal.inspection import inspect_graph, inspection_to_dict
@@ -70,8 +70,10 @@ def optimize(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--header: a C header is for TFLite models; '{arguments.model.name}' is none"
         )
+    inputs = pipeline.input_files(arguments.model, options)
+    if any(path.exists() for path in extra):
+        inputs += files_beside(arguments.model)
     for path in extra:
-        inputs = pipeline.input_files(arguments.model, options)
         require_writable(path, inputs=inputs, force=arguments.force)
     with output.progress("optimizing"):
         result = pipeline.run(arguments.model, arguments.out, options)

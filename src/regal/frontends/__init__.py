@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 
 TENSORFLOW = "regal.frontends.tensorflow"
+ONNX = "regal.frontends.onnx"
 SUFFIXES = {
     ".tflite": "regal.frontends.tflite",
     ".lite": "regal.frontends.tflite",
-    ".onnx": "regal.frontends.onnx",
-    ".textproto": "regal.frontends.onnx",
-    ".prototxt": "regal.frontends.onnx",
-    ".pbtxt": "regal.frontends.onnx",
-    ".txtpb": "regal.frontends.onnx",
+    ".onnx": ONNX,
+    ".textproto": ONNX,
+    ".prototxt": ONNX,
+    ".pbtxt": ONNX,
+    ".txtpb": ONNX,
     ".json": "regal.frontends.task_graphs",
     ".stg": "regal.frontends.task_graphs",
     ".txt": "regal.frontends.task_graphs",
@@ -115,6 +116,19 @@ def load(
         return require_valid_model(frontend.load(path, shapes or {}, dims or {}))
     except OSError as error:
         raise ModelError(f"model file '{path}' cannot be read: {error.strerror}") from None
+
+
+def files_beside(path: Path) -> list[Path]:
+    """Return the files beside a model that hold its weights: external data of ONNX models.
+
+    Raises:
+        ModelError: the model cannot be read.
+    """
+    if not path.is_file() or _module_of(path) != ONNX:
+        return []
+    from regal.frontends.onnx.external import external_files
+
+    return external_files(path)
 
 
 def _module_of(path: Path) -> str | None:

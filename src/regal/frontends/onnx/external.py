@@ -9,6 +9,7 @@ import onnx
 
 from regal.errors import ModelError
 from regal.frontends.onnx.kinds import dtype_name, tensor_bytes
+from regal.frontends.onnx.parse import read_model
 from regal.frontends.onnx.tidy import graphs_in
 
 if TYPE_CHECKING:
@@ -31,6 +32,16 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
 def location_of(tensor: TensorProto) -> str:
     """Return the file that holds the data of `tensor`, as written in the model."""
     return next((e.value for e in tensor.external_data if e.key == "location"), "")
+
+
+def external_files(path: Path) -> list[Path]:
+    """Return the files that hold weights of the model in the file `path`.
+
+    Raises:
+        ModelError: see `read_model`.
+    """
+    locations = {location_of(tensor) for tensor in external_tensors(read_model(path))}
+    return [path.parent / location for location in sorted(locations)]
 
 
 def require_external_data(model: ModelProto, path: Path) -> None:
