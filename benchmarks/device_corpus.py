@@ -83,7 +83,7 @@ def run_one(
     try:
         done = regal(command, arguments.limit)
         row |= {"exit": done.returncode, "seconds": round(time.perf_counter() - started, 2)}
-        if done.returncode in {0, 1}:
+        if done.returncode in {0, 1} and done.stdout:
             result = json.loads(done.stdout)
             row |= {"ops": result["ops"], "before": result["before"], "after": result["after"]}
             row["check"] = regal(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from regal.policy.choice import DEFAULT, SHIPPED, network_for
-from regal.policy.paper import KIND, MEMORY, paper_proposal
+from regal.policy.choice import DEFAULT, MEMORY, SHIPPED, network_for
+from regal.policy.paper import KIND, paper_proposal
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.types import Objective
 from tests.policy.problems import random_problem

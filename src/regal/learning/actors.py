@@ -13,7 +13,6 @@ from regal.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
-    from types import TracebackType
 
     from regal.learning.options import ActorOptions
     from regal.learning.types import Environment, Reply, Request
@@ -30,12 +29,7 @@ class Actors(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def actors_of(options: ActorOptions, make: MakeEnvironment, own: Environment) -> Actors:
@@ -72,12 +66,7 @@ class InlineActors:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Free nothing."""
 
 
@@ -94,12 +83,7 @@ class _Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the workers."""
         self._executor.shutdown(cancel_futures=True)
 
@@ -172,12 +156,7 @@ class RayActors:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the actors, and the cluster if it was started here."""
         for actor in self._pool:
             self._ray.kill(actor)

@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from regal.errors import UsageError
-from regal.policy.model import load_network
+from regal.policy.model import PRIOR, load_network
 
 if TYPE_CHECKING:
     from typing import Self
 
     from regal.policy.model import PolicyNetwork
+    from regal.search.devices.types import Objective
 
 NONE, UNTRAINED, DEFAULT = "none", "untrained", "default"
 NAMED = (NONE, UNTRAINED, DEFAULT)
 SHIPPED = Path(__file__).parent / "weights"
+MEMORY = "memory"  # the part of an objective where running time does not count
+# Where none ships: it gained nothing there (docs/model_card.md).
+WITHOUT = frozenset({(PRIOR, MEMORY)})
 
 
 def require_policy(policy: str) -> str:
@@ -28,6 +32,11 @@ def require_policy(policy: str) -> str:
     if policy not in NAMED and not Path(policy).is_file():
         raise UsageError(f"policy '{policy}' is neither a file nor one of {', '.join(NAMED)}")
     return policy
+
+
+def part_of(objective: Objective) -> str:
+    """Return which networks of a kind an objective is for: "", or "memory" if that alone counts."""
+    return "" if objective.per_ns > 0 else MEMORY
 
 
 def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | None:
@@ -43,7 +52,7 @@ def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | 
 
     Cost: 0.3 s at first; a network that was read is kept.
     """
-    if policy in (NONE, UNTRAINED):
+    if policy in (NONE, UNTRAINED) or (policy == DEFAULT and (kind, objective) in WITHOUT):
         return None
     path = _shipped(kind, objective) if policy == DEFAULT else Path(policy)
     network = _loaded(path)

@@ -10,7 +10,7 @@ import numpy as np
 
 from regal import _native
 from regal.policy.bins import USUAL_BIAS, beta_parameters, expected, prior_logits
-from regal.policy.choice import DEFAULT, NONE, network_for
+from regal.policy.choice import DEFAULT, NONE, network_for, part_of
 from regal.policy.inputs import policy_inputs
 from regal.search.devices.brkga import DeviceBrkgaOptions, DeviceProposal, run_device_brkga
 from regal.search.devices.compact import compact_devices, outcome_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from regal.search.types import Budget
 
 KIND = "paper"
-MEMORY = "memory"  # an objective that the default policy has a network for
 NO_ROW = -1
 
 # The paper's search: raw keys, populations of 100 that start at random, no heuristic among them.
@@ -122,7 +121,7 @@ class PaperMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod`."""
-        network = network_for(self.policy, KIND, "" if objective.per_ns > 0 else MEMORY)
+        network = network_for(self.policy, KIND, part_of(objective))
         started = time.perf_counter()
         compact = compact_devices(problem)
         proposal = None

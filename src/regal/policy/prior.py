@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
-from regal.policy.choice import DEFAULT, network_for
+from regal.policy.choice import DEFAULT, network_for, part_of
 from regal.policy.inputs import policy_context
 from regal.policy.model import PRIOR
 from regal.search.devices.compact import compact_devices
@@ -140,11 +140,7 @@ def network_says(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorMethod:
-    """A `DeviceMethod`: the portfolio, guided by a policy.
-
-    The policy that ships is not asked where memory alone counts: it gains nothing there
-    (docs/model_card.md).
-    """
+    """A `DeviceMethod`: the portfolio, guided by a policy where there is one for the objective."""
 
     policy: str = DEFAULT  # see `regal.policy.choice`; "none", "untrained": the usual portfolio
 
@@ -163,8 +159,7 @@ class PriorMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod` and `portfolio.regal`."""
-        is_left_alone = self.policy == DEFAULT and objective.per_ns == 0
-        network = None if is_left_alone else network_for(self.policy, PRIOR)
+        network = network_for(self.policy, PRIOR, part_of(objective))
         if network is None or problem.n_ops == 0 or problem.n_devices == 1:
             return regal(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
         compact = compact_devices(problem)

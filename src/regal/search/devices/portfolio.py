@@ -12,9 +12,10 @@ from regal import _native
 from regal.plan.schedule_problem import UNLIMITED
 from regal.search.devices.anneal import anneal
 from regal.search.devices.brkga import DeviceBrkgaOptions, run_device_brkga
-from regal.search.devices.compact import compact_devices
+from regal.search.devices.compact import compact_devices, decoder_for
 from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.devices.local import DeviceLocalOptions, run_device_local
+from regal.search.devices.outcomes import score_of, simulated
 from regal.search.devices.types import CurvePoint, DeviceOutcome
 from regal.search.types import Budget
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from regal._native import (
         Cancel,
         CompactDevices,
-        DeviceDecoder,
         DeviceFigures,
         DeviceRule,
         DeviceSchedule,
@@ -122,10 +122,7 @@ class PortfolioRun:
         self._spent = 0
         self._stage = 0
         self._was_interrupted = False
-        is_timed = objective.per_ns > 0
-        self._decoder: DeviceDecoder = (
-            _native.DeviceDecoder.EFT if is_timed else _native.DeviceDecoder.INHERIT
-        )
+        self._decoder = decoder_for(objective)
         self._found = _Found()
 
     def goes_on(self) -> bool:
@@ -317,10 +314,8 @@ class PortfolioRun:
 
     def _keep(self, schedule: DeviceSchedule) -> None:
         """Keep a schedule if it is among the best; no two of equal score."""
-        figures = _native.simulate_devices(self._problem.native, schedule)
-        if figures is None:
-            raise AssertionError("a completed schedule waits in a circle")
-        score = _native.score_devices(figures, self._objective.per_ns, self._objective.per_byte)
+        figures = simulated(self._problem, schedule)
+        score = score_of(figures, self._objective)
         new = _Kept(score, schedule, figures)
         place = sum(not score.is_better_than(kept.score) for kept in self._kept)
         is_known = place > 0 and not self._kept[place - 1].score.is_better_than(score)
