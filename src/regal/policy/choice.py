@@ -40,12 +40,12 @@ def part_of(objective: Objective) -> str:
 
 
 def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | None:
-    """Return the network of a policy; None for "none" and "untrained", which have none.
+    """Return the network of a policy; None where there is none: "none", "untrained", `WITHOUT`.
 
     Args:
         policy: see `require_policy`.
         kind: what the network must be for, "paper" for example.
-        objective: the one that ships may have a network of its own for it.
+        objective: see `part_of`; the policy that ships may have a network of its own for it.
 
     Raises:
         UsageError: the file is missing, broken, or of another kind.
