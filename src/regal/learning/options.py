@@ -28,7 +28,7 @@ class LearnerOptions:
     replay_exponent: float = 0.6
     replay_correction: float = 0.4
     gradient_norm: float = 1.0
-    average: float = 0.08  # of the weights over steps; what is validated and exported. 0: none
+    average: float = 0.98  # of the weights over steps; what is validated and exported. 0: none
     least_deviation: float = 0.002  # rewards of one task that differ by less are noise
     most_kept: int = 4096  # tasks whose best keys are kept
 
