@@ -12,13 +12,8 @@ from regal.data.entries import load_index
 from regal.errors import UsageError
 from regal.evaluation.cells import cells_of, problems_of
 from regal.evaluation.graphs import HELD_OUT, sources_of
-from regal.evaluation.suite import (
-    TUNING,
-    GraphsRule,
-    suite_from_toml,
-    suite_named,
-    suite_names,
-)
+from regal.evaluation.suite import TUNING, GraphsRule
+from regal.evaluation.suite_file import suite_from_toml, suite_named, suite_names
 from tests.evaluation.made import suite
 
 GOOD = """

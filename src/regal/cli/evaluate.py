@@ -12,8 +12,9 @@ from regal.errors import UsageError
 from regal.evaluation.compare import comparisons
 from regal.evaluation.page import regenerate, rows_path, suite_and_rows
 from regal.evaluation.plots import plots_of
+from regal.evaluation.rows import pack
 from regal.evaluation.run import Folders, run_suite
-from regal.evaluation.suite import suite_named, suite_names
+from regal.evaluation.suite_file import suite_named, suite_names
 from regal.evaluation.tables import report
 from regal.files import write_atomically
 
@@ -44,11 +45,17 @@ def evaluate(arguments: argparse.Namespace) -> int:
         rows = run_suite(
             suite,
             path,
-            Folders(data=arguments.set or SHIPPED, files=tuple(arguments.files)),
+            Folders(
+                data=arguments.set or SHIPPED,
+                files=tuple(arguments.files),
+                policies=tuple(arguments.policies),
+            ),
             workers=arguments.workers,
             retry=arguments.retry,
             told=_tell,
         )
+    if arguments.pack:
+        path = pack(path)
     _plot(suite, rows, arguments.plots)
     if arguments.json:
         print(json.dumps(evaluation_to_dict(suite, rows, path)))
@@ -94,6 +101,7 @@ def _to_dict(one: Comparison) -> dict[str, Any]:
         "pairs": one.pairs,
         "asked": one.asked,
         "families": one.families,
+        "p_value": one.p_value,
     }
 
 

@@ -44,6 +44,13 @@ def add_evaluate(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="where files are that a suite names (default: here); may be given more than once",
     )  # fmt: skip
     command.add_argument(
+        "--policies", action="append", default=[], type=Path, metavar="FOLDER",
+        help="where policies are that a suite names NAME.onnx; may be given more than once",
+    )  # fmt: skip
+    command.add_argument(
+        "--pack", action="store_true", help="pack the rows of the suite, FOLDER/NAME.jsonl.gz"
+    )
+    command.add_argument(
         "--plots", type=Path, metavar="FOLDER", help="also write curves and gains as SVG"
     )
     command.add_argument(

@@ -40,8 +40,8 @@ WEIGHTED = frozenset({"conv", "matmul", "norm"})
 LARGEST_LOG = 24.0  # e^24 is 26 GB or as many operations
 
 
-def synthetic_graph(family: str, seed: int, name: str) -> Graph:
-    """Return a graph of a family; the seed decides its size, edges, kinds, bytes and work.
+def synthetic_graph(family: str, seed: int, name: str, ops: int = 0) -> Graph:
+    """Return a graph of a family; the seed decides its edges, kinds, bytes, work, and its size.
 
     Nodes that read no other read the input of the graph; those that no other reads are outputs.
 
@@ -49,11 +49,13 @@ def synthetic_graph(family: str, seed: int, name: str) -> Graph:
         family: one of `FAMILIES`.
         seed: decides everything.
         name: of the graph.
+        ops: about how many; 0: the seed decides it, too.
 
     Cost: O(n^2) for n ops.
     """
     rng = random.Random(f"synthetic {family} {seed}")
     n = round(FEWEST_OPS * (MOST_OPS / FEWEST_OPS) ** rng.random())
+    n = ops or n
     edges = FAMILIES[family](rng, n)
     n = max(b for _, b in edges) + 1
     return _graph_of(rng, n, edges, name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from regal.devices.file import system_to_dict
 from regal.devices.presets import system_named
-from regal.evaluation.suite import BALANCED, OWN_SYSTEM, budgets_of
+from regal.evaluation.suite import BALANCED, DRAWN_SYSTEM, OWN_SYSTEM, budgets_of, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,12 @@ def cells_of(suite: Suite, problem: Problem) -> list[Cell]:
     cells = []
     for objective in objectives:
         for seed in suite.seeds:
-            pairs = [(m, rule) for m in suite.methods for rule in budgets_of(suite, m.label)]
+            pairs = [
+                (method, rule)
+                for method in suite.methods
+                for rule in budgets_of(suite, method.label)
+                if suite.seeds.index(seed) < rule.seeds
+            ]
             # What gets the time of another run comes after it, while the machine is as busy.
             pairs.sort(key=lambda pair: bool(pair[1].seconds_of))
             for method, budget in pairs:
@@ -83,7 +88,8 @@ def _id(
     budget: BudgetRule,
 ) -> str:
     """Return a hash of everything that decides what the run is; the program is not part of it."""
-    weights = [suite.weights.time, suite.weights.memory] if objective == BALANCED else []
+    plain, own = weights_of(objective, suite.weights)
+    weights = [own.time, own.memory] if plain == BALANCED else []
     what = [
         problem.source.key, problem.source.hash, problem.system, _system_hash(problem.system),
         objective, weights, method.label, method.name, method.options, seed, suite.threads,
@@ -94,7 +100,7 @@ def _id(
 
 @lru_cache(maxsize=64)
 def _system_hash(system: str) -> str:
-    if system == OWN_SYSTEM:
-        return ""  # a part of the graph's file
+    if system in (OWN_SYSTEM, DRAWN_SYSTEM):
+        return ""  # the graph decides it
     text = json.dumps(system_to_dict(system_named(system)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -2,28 +2,20 @@
 
 A gain is 100 * (reference - method) / reference on the objective, for one graph, system and seed;
 a graph's gain is the mean over its seeds. Only pairs of two results count, and every comparison
-says how many runs it was asked for. Intervals are 95 % percentile intervals of a bootstrap that
-draws families of graphs, not graphs: kin graphs gain alike, and as many of them prove little.
-The percentiles are those that make up for a small number of families: plain ones cover 90 %
-instead of 95 % with 11 of them.
-
-Source: cluster bootstrap: Davison & Hinkley 1997, section 3.8; expanded percentiles: Hesterberg
-2015, "What teachers should know about the bootstrap", section 5.4.
+says how many runs it was asked for. `regal.evaluation.intervals` says what the intervals are.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from regal.evaluation.intervals import cluster_interval, p_value
 from regal.evaluation.judge import TIE, is_tie
-from regal.evaluation.suite import budgets_of
+from regal.evaluation.suite import ALL_SYSTEMS, budgets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,13 +24,7 @@ if TYPE_CHECKING:
     from regal.evaluation.suite import BudgetRule, Reference, Suite
 
     ProblemKey = tuple[str, str, str, str]
-
-ALL_SYSTEMS = "all"
-RESAMPLES: Final = 20_000
-BOOTSTRAP_SEED: Final = 20_260
-# Not even the range of n families holds the true middle more often than 1 - 2 / 2^n: 94 % for 5.
-FEWEST_FAMILIES: Final = 6
-TAIL: Final = 0.025  # of a 95 % interval, on each side
+    RunKey = tuple[ProblemKey, int, str, str]  # and seed, method, budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +52,8 @@ class Comparison:
     asked: int  # that any method has a row for: what has no row here is missing, not left out
     cpu_seconds: float  # mean per run of the method
     reference_cpu_seconds: float  # mean per run of the reference, in the same pairs
+    alone: int = 0  # graphs, seeds and systems where only the method has a result: the other failed
+    reference_alone: int = 0
 
     @property
     def gains(self) -> list[float]:
@@ -86,6 +74,11 @@ class Comparison:
     def interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of the mean; None: too few families."""
         return cluster_interval([(case.family, case.gain) for case in self.cases])
+
+    @property
+    def p_value(self) -> float | None:
+        """Return the chance of such a mean where there is no gain; None: too few families."""
+        return p_value([(case.family, case.gain) for case in self.cases])
 
     @property
     def families(self) -> int:
@@ -126,7 +119,14 @@ def comparisons(suite: Suite, rows: Sequence[Row], reference: Reference) -> list
     A method is asked for every graph and seed that any row is of, and listed without any row.
     """
     known = extremes(rows)
-    good = {(row.problem, row.seed, row.method, row.budget): row for row in rows if not row.failure}
+    good: dict[RunKey, Row] = {}
+    failed: set[RunKey] = set()
+    for row in rows:
+        key = (row.problem, row.seed, row.method, row.budget)
+        if row.failure:
+            failed.add(key)
+        else:
+            good[key] = row
     asked: dict[tuple[str, str], dict[tuple[ProblemKey, int], None]] = defaultdict(dict)
     for row in rows:
         for system in (row.system, ALL_SYSTEMS):
@@ -140,17 +140,22 @@ def comparisons(suite: Suite, rows: Sequence[Row], reference: Reference) -> list
     ):
         runs = asked.get((objective, system), {})
         against = _reference_budget(suite, rule, reference)
-        is_run = method.label != reference.method and rule in budgets_of(suite, method.label)
+        is_meant = not reference.methods or method.label in reference.methods
+        is_other = method.label != reference.method
+        is_run = is_meant and is_other and rule in budgets_of(suite, method.label)
         if not runs or not is_run or against is None:
             continue
-        pairs = [
-            (good[mine], good[theirs])
-            for problem, seed in runs
-            if (mine := (problem, seed, method.label, rule.text)) in good
-            and (theirs := (problem, seed, reference.method, against)) in good
-        ]
-        key = (objective, system, rule.text, method.label)
-        found.append(_comparison(key, _name(reference), pairs, len(runs), known))
+        pairs, alone, reference_alone = [], 0, 0
+        for problem, seed in runs:
+            mine = (problem, seed, method.label, rule.text)
+            theirs = (problem, seed, reference.method, against)
+            if mine in good and theirs in good:
+                pairs.append((good[mine], good[theirs]))
+            alone += mine in good and theirs in failed
+            reference_alone += mine in failed and theirs in good
+        names = (objective, system, rule.text, method.label)
+        one = _comparison(names, _name(reference), pairs, len(runs), known)
+        found.append(replace(one, alone=alone, reference_alone=reference_alone))
     return found
 
 
@@ -173,50 +178,6 @@ def contradictions(rows: Iterable[Row]) -> list[str]:
         for (graph, _, system, objective), known in sorted(extremes(rows).items())
         if known.bound > known.best and not is_tie(known.bound, known.best)
     ]
-
-
-def cluster_interval(gains: Sequence[tuple[str, float]]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean gain, drawing families; None: too few of them.
-
-    Args:
-        gains: (family, gain) of each graph.
-    """
-    by_family: dict[str, list[float]] = defaultdict(list)
-    for family, gain in gains:
-        by_family[family].append(gain)
-    n = len(by_family)
-    if n < FEWEST_FAMILIES:
-        return None
-    names = sorted(by_family)  # so that the order of the rows does not matter
-    sums = np.array([sum(sorted(by_family[name])) for name in names])
-    counts = np.array([len(by_family[name]) for name in names], dtype=np.float64)
-    drawn = np.random.default_rng(BOOTSTRAP_SEED).integers(n, size=(RESAMPLES, n))
-    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    tail = expanded_tail(n)
-    low, high = np.quantile(means, [tail, 1.0 - tail])
-    return float(low), float(high)
-
-
-def expanded_tail(n: int) -> float:
-    """Return the share of a bootstrap to cut off on each side for 95 % with n clusters.
-
-    A bootstrap of n values is too narrow by sqrt((n - 1) / n), and by what the normal
-    distribution has less in its tails than Student's with n - 1 degrees of freedom.
-
-    Args:
-        n: at least FEWEST_FAMILIES; the series for Student's quantile is right to 0.1 % there.
-
-    Source: Abramowitz & Stegun 1964, 26.7.5.
-    """
-    normal = statistics.NormalDist()
-    z, degrees = normal.inv_cdf(1.0 - TAIL), n - 1
-    student = (
-        z
-        + (z**3 + z) / (4 * degrees)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
-    )
-    return normal.cdf(-student * math.sqrt(n / degrees))
 
 
 def by_family(comparison: Comparison) -> dict[str, tuple[float, int]]:

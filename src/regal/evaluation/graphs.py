@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from regal.data.entries import SHIPPED, load_graph, load_index
-from regal.data.split import TEST, TRANSFER
+from regal.data.split import TEST, TRANSFER, side_of
+from regal.data.synthetic import synthetic_graph
 from regal.errors import ModelError, UsageError
 from regal.evaluation.planted import planted_graph
 from regal.evaluation.suite import TUNING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 HELD_OUT: Final = (TEST, TRANSFER)
 FILE, PLANTED_SPLIT = "file", "planted"
+FIRST_SEED: Final = 1_000_000  # of random graphs: no graph of the data set has it
 FOLDER_PARTS = ("saved_model.pb", "saved_model.pbtxt")
 
 
@@ -42,6 +44,7 @@ class GraphSource:
     entry: Entry | None = None
     path: Path | None = None
     planted: tuple[str, int, int, int] | None = None  # kind, ops, devices, seed
+    synthetic: tuple[str, int, int] | None = None  # family, ops, seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ def sources_of(
     for number, rule in enumerate(suite.graphs):
         if rule.planted:
             rows = _planted(rule)
+        elif rule.synthetic:
+            rows = _synthetic(rule)
         elif rule.files:
             rows = _files(rule, files)
         else:
@@ -101,6 +106,9 @@ def loaded(source: GraphSource, data: Path = SHIPPED) -> Loaded:
         return Loaded(
             model=model, is_file=False, time_ns=planted.time_ns, peak_bytes=planted.peak_bytes
         )
+    if source.synthetic is not None:
+        graph = _synthetic_graph(*source.synthetic)
+        return Loaded(model=_model_of(graph.framework, graph), is_file=False)
     if source.entry is not None:
         model = _model_of(source.framework, load_graph(source.entry, data))
         return Loaded(model=model, is_file=False)
@@ -214,3 +222,26 @@ def _planted(rule: GraphsRule) -> list[GraphSource]:
                     )
                 )
     return found
+
+
+def _synthetic(rule: GraphsRule) -> list[GraphSource]:
+    found = []
+    for n_ops in rule.ops:
+        for seed in range(rule.count):
+            recipe = (rule.synthetic, n_ops, FIRST_SEED + seed)
+            graph = _synthetic_graph(*recipe)
+            found.append(
+                GraphSource(
+                    key=graph.name,
+                    hash=model_hash(_model_of(graph.framework, graph)),
+                    family=rule.synthetic,
+                    framework=graph.framework,
+                    split=side_of(rule.synthetic, graph.framework),
+                    synthetic=recipe,
+                )
+            )
+    return found
+
+
+def _synthetic_graph(family: str, ops: int, seed: int) -> Graph:
+    return synthetic_graph(family, seed, f"synthetic/{family}-{ops}-{seed - FIRST_SEED}", ops)

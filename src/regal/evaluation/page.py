@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from regal.errors import UsageError
 from regal.evaluation.graphs import PLANTED_SPLIT
-from regal.evaluation.rows import newest, read_rows
-from regal.evaluation.suite import BALANCED, budgets_of, suite_named
+from regal.evaluation.rows import all_rows
+from regal.evaluation.suite import BALANCED, budgets_of, weights_of
+from regal.evaluation.suite_file import suite_named
 from regal.evaluation.tables import report
 from regal.files import read_file, write_atomically
 
@@ -63,7 +64,7 @@ def suite_and_rows(name: str, results: Path) -> tuple[Suite, list[Row]]:
         UsageError: there is no such suite, or no row file of it.
     """
     suite = suite_named(name)
-    rows = newest(read_rows(rows_path(results, suite)))
+    rows = all_rows(rows_path(results, suite))
     return suite, [row for row in rows if _is_asked(row, suite)]
 
 
@@ -89,16 +90,19 @@ def with_part(text: str, name: str, part: str, page: str) -> str:
 
 def _is_asked(row: Row, suite: Suite) -> bool:
     """Return whether a suite still asks for a run, but for its graph."""
-    weights = {"time": suite.weights.time, "memory": suite.weights.memory}
-    methods = {method.label: (method.name, method.options) for method in suite.methods}
+    if row.objective not in suite.objectives:
+        return False
+    name, own = weights_of(row.objective, suite.weights)
+    weights = {"time": own.time, "memory": own.memory}
+    rules = budgets_of(suite, row.method)
+    seeds = {rule.text: suite.seeds[: rule.seeds] for rule in rules}
+    methods = {method.label: (method.name, method.policy) for method in suite.methods}
     return (
         (row.suite, row.threads) == (suite.name, suite.threads)
-        and row.seed in suite.seeds
-        and row.objective in suite.objectives
-        and (row.objective != BALANCED or row.weights == weights)
+        and (name != BALANCED or row.weights == weights)
         and (row.system in suite.systems or row.split == PLANTED_SPLIT)
-        and methods.get(row.method) == (row.name, row.options)
-        and row.budget in {rule.text for rule in budgets_of(suite, row.method)}
+        and methods.get(row.method) == (row.name, row.options.get("policy"))
+        and row.seed in seeds.get(row.budget, ())
     )
 
 

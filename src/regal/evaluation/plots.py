@@ -7,8 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from regal.data.plots import picture
-from regal.evaluation.compare import ALL_SYSTEMS, comparisons
+from regal.evaluation.compare import comparisons
 from regal.evaluation.curves import curves_of
+from regal.evaluation.pareto import fronts, is_sweep
+from regal.evaluation.suite import ALL_SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +33,12 @@ LEAST_PERCENT = 0.01  # what is below lies on the axis: it is logarithmic
 def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     """Return file name -> SVG: for each objective the anytime curves, and the gains."""
     found = {}
+    if is_sweep(suite):
+        offers = fronts(suite, rows)
+        offered = {f"{one.method}, {one.budget}": list(one.points.values()) for one in offers}
+        if offered:
+            title = f'{suite.name}: time and peak memory, percent of the "before"'
+            found[f"{suite.name}_front.svg"] = front_chart(title, offered)
     main = comparisons(suite, rows, suite.references[0])
     for objective in suite.objectives:
         curves = curves_of(suite, rows, objective)
@@ -85,6 +93,52 @@ def line_chart(title: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> 
     return picture(title, WIDTH, HEIGHT, rows)
 
 
+def front_chart(title: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Return a picture of time and peak, one line per method through its points.
+
+    Args:
+        title: of the picture.
+        lines: name -> (time, peak), as shares of the "before".
+    """
+    points = [point for line in lines.values() for point in line]
+    (low_x, step_x, high_x), (low_y, step_y, high_y) = (
+        _tenths([point[axis] for point in points]) for axis in (0, 1)
+    )
+
+    def x_of(share: float) -> float:
+        width = WIDTH - LEFT - RIGHT
+        return round(LEFT + width * (share - low_x) / (high_x - low_x), 1)
+
+    def y_of(share: float) -> float:
+        height = HEIGHT - TOP - BOTTOM
+        return round(HEIGHT - BOTTOM - height * (share - low_y) / (high_y - low_y), 1)
+
+    rows = [_text(MARGIN, 20, title, weight="bold")]
+    for i in range(round((high_x - low_x) / step_x) + 1):
+        share = low_x + i * step_x
+        rows += [
+            _line(x_of(share), TOP, x_of(share), HEIGHT - BOTTOM),
+            _text(x_of(share), HEIGHT - BOTTOM + 16, f"{100 * share:.0f} %", anchor="middle"),
+        ]
+    for i in range(round((high_y - low_y) / step_y) + 1):
+        share = low_y + i * step_y
+        rows += [
+            _line(LEFT, y_of(share), WIDTH - RIGHT, y_of(share)),
+            _text(LEFT - 6, y_of(share) + 4, f"{100 * share:.0f} %", anchor="end"),
+        ]
+    rows.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "running time", anchor="middle"))
+    rows.append(_text(LEFT - 6, TOP - 6, "peak", anchor="end"))
+    for i, (name, line) in enumerate(lines.items()):
+        color = COLORS[i % len(COLORS)]
+        path = " ".join(f"{x_of(x)},{y_of(y)}" for x, y in line)
+        rows += [
+            f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>',
+            *(f'<circle cx="{x_of(x)}" cy="{y_of(y)}" r="3" fill="{color}"/>' for x, y in line),
+            _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
+        ]
+    return picture(title, WIDTH, HEIGHT, rows)
+
+
 def gain_chart(title: str, found: Sequence[Comparison]) -> str:
     """Return a picture of mean gains with their intervals, one row each."""
     ends = [0.0]
@@ -118,6 +172,15 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
     low = math.floor(math.log10(min(values)))
     high = math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
+
+
+def _tenths(shares: Sequence[float]) -> tuple[float, float, float]:
+    """Return where an axis begins, its step, and where it ends: multiples of a tenth or more."""
+    low, high = math.floor(10 * min(shares)), math.ceil(10 * max(shares))
+    high = max(high, low + 1)
+    step = math.ceil((high - low) / 10)
+    high = low + step * math.ceil((high - low) / step)
+    return low / 10, step / 10, high / 10
 
 
 def _text(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from regal._native import device_time_bound
 from regal.data.entries import SHIPPED
 from regal.data.structure import structure_hash
+from regal.data.systems import random_system
 from regal.errors import ModelError, UsageError
 from regal.evaluation.graphs import FILE, held_out_structures, loaded
-from regal.evaluation.suite import OWN_SYSTEM
+from regal.evaluation.suite import DRAWN_SYSTEM, OWN_SYSTEM
 from regal.graph.types import LoadedModel
 from regal.plan.problem import least_workspace, planned_workspace
 from regal.plan.schedule_problem import schedule_problem
@@ -21,9 +22,12 @@ from regal.search.devices.planner import before_schedule, peak_floor, planned_bo
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from regal.devices.types import System
     from regal.evaluation.cells import Problem
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import DeviceOutcome
+
+SEED_DIGITS = 12  # of a graph's hash, that decide the system drawn for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ def prepared(problem: Problem, *, is_tuning: bool, data: Path = SHIPPED) -> Prep
         _require_not_held_out(structure_hash(graph), source.key, data)
     if problem.system == OWN_SYSTEM and model.system is None:
         raise UsageError(f"graph '{source.key}' describes no devices; name a system")
-    system = system_for(model, None if problem.system == OWN_SYSTEM else problem.system)
+    system = _system(problem, model)
     costs = costs_of(model, system)
     bodies = planned_bodies(graph)
     workspace = planned_workspace(graph, bodies)
@@ -94,6 +98,12 @@ def prepared(problem: Problem, *, is_tuning: bool, data: Path = SHIPPED) -> Prep
         least_time_ns=found.time_ns,
         least_peak_bytes=found.peak_bytes,
     )
+
+
+def _system(problem: Problem, model: LoadedModel) -> System:
+    if problem.system == DRAWN_SYSTEM:
+        return random_system(int(problem.source.hash[:SEED_DIGITS], 16), model.graph)
+    return system_for(model, None if problem.system == OWN_SYSTEM else problem.system)
 
 
 def _require_not_held_out(structure: str, key: str, data: Path) -> None:

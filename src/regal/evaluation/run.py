@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from regal.evaluation.cells import cells_of, problems_of
 from regal.evaluation.graphs import sources_of
+from regal.evaluation.methods import found_in
 from regal.evaluation.prepare import prepared
 from regal.evaluation.provenance import commit, load, machine
-from regal.evaluation.rows import newest, read_rows, row_to_json
+from regal.evaluation.rows import all_rows, newest, packed, read_rows, row_to_json
 from regal.evaluation.runs import FAILURES, Setting, failed_row, reason_of, row_of
 from regal.evaluation.suite import TUNING
 from regal.evaluation.workers import run_batches
@@ -41,6 +42,7 @@ class Folders:
 
     data: Path
     files: tuple[Path, ...] = ()
+    policies: tuple[Path, ...] = ()  # for methods whose policy is NAME.onnx
 
 
 def run_suite(
@@ -57,7 +59,8 @@ def run_suite(
 
     Args:
         suite: what to run.
-        rows_file: JSON lines; it is made if need be. Rows of other runs in it stay untouched.
+        rows_file: JSON lines; it is made if need be. Rows of other runs in it stay untouched, and
+            those that are packed beside it count, too.
         folders: where graphs are.
         workers: processes at the same time.
         retry: run again what failed.
@@ -67,6 +70,8 @@ def run_suite(
     Raises:
         UsageError: the suite names no graph or one it must not, or the rows cannot be read.
     """
+    entries = tuple(found_in(entry, folders.policies) for entry in suite.methods)
+    suite = replace(suite, methods=entries)
     sources = sources_of(suite, data=folders.data, files=folders.files)
     cells = [cell for problem in problems_of(suite, sources) for cell in cells_of(suite, problem)]
     rows = {row.id: row for row in _known(rows_file, retry=retry)}
@@ -105,15 +110,14 @@ def run_suite(
 
 def _known(path: Path, *, retry: bool) -> list[Row]:
     """Return the rows that are there, and leave the file so that rows can be added to it."""
-    if not path.exists():
+    if path.exists():
+        rows = [row for row in newest(read_rows(path)) if not (retry and row.failure)]
+        text = "".join(map(row_to_json, rows)).encode()
+        if text != path.read_bytes():  # a row was cut off, replaced, or is to be tried again
+            write_atomically(path, text)
+    elif not packed(path).exists():
         return []
-    rows = newest(read_rows(path))
-    if retry:
-        rows = [row for row in rows if not row.failure]
-    text = "".join(map(row_to_json, rows)).encode()
-    if text != path.read_bytes():  # a row was cut off, replaced, or is to be tried again
-        write_atomically(path, text)
-    return rows
+    return [row for row in all_rows(path) if not (retry and row.failure)]
 
 
 def _run_key(cell: Cell) -> tuple[object, ...]:

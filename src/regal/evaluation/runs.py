@@ -12,7 +12,7 @@ from regal import __version__
 from regal.errors import RegalError
 from regal.evaluation.judge import judged
 from regal.evaluation.rows import Row
-from regal.search.devices.methods import device_method_named, keeps_before
+from regal.evaluation.suite import weights_of
 from regal.search.devices.objectives import objective_of
 from regal.search.devices.outcomes import score_of
 from regal.search.types import Budget
@@ -59,9 +59,9 @@ def row_of(cell: Cell, prepared: Prepared, setting: Setting, seconds: float | No
 
     Cost: that of the method and the checker.
     """
-    weights = setting.weights
+    name, weights = weights_of(cell.objective, setting.weights)
     objective = objective_of(
-        cell.objective,
+        name,
         weights,
         before_time_ns=prepared.before_time_ns,
         before_peak_bytes=prepared.before_peak_bytes,
@@ -120,6 +120,7 @@ def row_of(cell: Cell, prepared: Prepared, setting: Setting, seconds: float | No
 def asked_row(cell: Cell, setting: Setting, seconds: float | None = None) -> Row:
     """Return the row of a run that has no result yet."""
     source, budget = cell.problem.source, cell.budget
+    _, weights = weights_of(cell.objective, setting.weights)
     return Row(
         id=cell.id,
         suite=setting.suite,
@@ -136,7 +137,7 @@ def asked_row(cell: Cell, setting: Setting, seconds: float | None = None) -> Row
         system=cell.problem.system,
         n_devices=0,
         objective=cell.objective,
-        weights={"time": setting.weights.time, "memory": setting.weights.memory},
+        weights={"time": weights.time, "memory": weights.memory},
         method=cell.method.label,
         name=cell.method.name,
         options=cell.method.options,
@@ -160,14 +161,14 @@ def reason_of(error: BaseException) -> str:
 
 
 def _method(entry: MethodEntry, setting: Setting) -> DeviceMethod:
-    return setting.methods.get(entry.name) or device_method_named(entry.name, entry.policy)
+    return setting.methods.get(entry.name) or entry.method()
 
 
 def _or_today(
     outcome: DeviceOutcome, prepared: Prepared, objective: Objective, method: MethodEntry
 ) -> tuple[DeviceOutcome, bool]:
     """Return what `regal optimize` returns: the "before" where our method finds nothing better."""
-    if not keeps_before(method.name):
+    if not method.keeps_before:
         return outcome, False
     today = score_of(prepared.today.figures, objective)
     if not today.is_better_than(score_of(outcome.figures, objective)):

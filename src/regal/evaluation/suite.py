@@ -1,36 +1,29 @@
-"""What a suite is: methods x graphs x objectives x systems x seeds x budgets, from a TOML file.
+"""What a suite is: methods x graphs x objectives x systems x seeds x budgets.
 
-docs/evaluate.md explains the format.
+docs/evaluate.md explains the format of its file.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from regal.data.split import SIDES
-from regal.devices.fields import Fields
 from regal.errors import UsageError
-from regal.evaluation.methods import MethodEntry, require_known
-from regal.evaluation.planted import PLANTED
-from regal.files import read_file
 from regal.search.devices.objectives import Weights, require_objective
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from regal.evaluation.methods import MethodEntry
 
-SHIPPED: Final = Path(__file__).parent / "suites"
-SUFFIX = ".toml"
-NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 REPORT, TUNING = "report", "tuning"
 PURPOSES: Final = (REPORT, TUNING)
-BALANCED = "balanced"  # the objective that weights decide
+BALANCED = "balanced"  # the objective that weights decide; "balanced 3:1" brings its own
 OWN_SYSTEM = "own"  # the devices that a task graph describes itself
+DRAWN_SYSTEM = "drawn"  # devices drawn from the graph's hash, as training draws them
+ALL_SYSTEMS = "all"  # in tables: over every system
 MOST = 1_000_000  # of any count in a suite
 LIMIT_SECONDS = 600
+OPS, DEVICES, FRAMEWORK = "ops", "devices", "framework"
+GROUPINGS: Final = (OPS, DEVICES, FRAMEWORK)  # what gains can be told apart by, besides families
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +38,7 @@ class BudgetRule:
     seconds: float | None = None
     seconds_of: str = ""
     methods: tuple[str, ...] = ()  # labels; (): all
+    seeds: int = MOST  # only the first ones of the suite
 
     @property
     def text(self) -> str:
@@ -62,11 +56,29 @@ class Reference:
 
     method: str = "brkga"
     evaluations: int | None = 5_000  # None: the budget of the row itself
+    methods: tuple[str, ...] = ()  # labels of what is compared with it; (): all others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A comparison that is tested: a method with another one, at each budget that both have."""
+
+    method: str  # labels
+    against: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint(Pair):
+    """The one comparison that a study is about, named before it is run."""
+
+    objective: str
+    budget: str  # as `BudgetRule.text` says it
+    system: str = ALL_SYSTEMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphsRule:
-    """Which graphs: of the data set, files, or planted ones. One of the three."""
+    """Which graphs: of the data set, files, planted or made ones. One of the four."""
 
     # The data set: what is empty does not restrict.
     splits: tuple[str, ...] = ()
@@ -82,9 +94,11 @@ class GraphsRule:
     family: str = ""  # of the files; "": each file is one of its own
     # Planted graphs.
     planted: str = ""  # "time" or "memory"
-    ops: tuple[int, ...] = ()
     devices: tuple[int, ...] = ()
-    count: int = 1  # of each size and number of devices
+    # Random graphs of a family of `regal.data.synthetic`, of any size.
+    synthetic: str = ""
+    ops: tuple[int, ...] = ()  # of planted and random graphs
+    count: int = 1  # of each size (and number of devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,60 +118,12 @@ class Suite:
     weights: Weights = field(default_factory=Weights)  # of "balanced"
     threads: int = 1
     limit_seconds: float = LIMIT_SECONDS  # of wall time per run; then it is a failure
-
-
-def suite_names() -> tuple[str, ...]:
-    """Return the names of the suites that ship, sorted."""
-    return tuple(sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}")))
-
-
-def suite_named(text: str) -> Suite:
-    """Return the suite of this name, or in the TOML file at this path.
-
-    Raises:
-        UsageError: there is none (the message lists those that ship), or it says something wrong.
-    """
-    path = Path(text)
-    if path.suffix.lower() != SUFFIX:
-        if text not in suite_names():
-            known = ", ".join(suite_names())
-            raise UsageError(f"unknown suite '{text}'; give a {SUFFIX} file, or one of {known}")
-        path = SHIPPED / f"{text}{SUFFIX}"
-    try:
-        return suite_from_toml(read_file(path, "suite").decode(), str(path))
-    except UnicodeDecodeError:
-        raise UsageError(f"suite '{path}' is not UTF-8 text") from None
-
-
-def suite_from_toml(text: str, name: str) -> Suite:
-    """Return the suite in a TOML text; `name` is that of the file, for messages.
-
-    Raises:
-        UsageError: says what is wrong in one line.
-    """
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"suite '{name}' is not TOML: {error}") from None
-    fields = Fields(document, f"suite '{name}'")
-    suite = Suite(
-        name=fields.text("name"),
-        about=fields.text("about"),
-        purpose=_one_of(fields, "purpose", PURPOSES) if "purpose" in fields else REPORT,
-        objectives=_each(fields, "objectives", require_objective),
-        systems=fields.texts("systems") if "systems" in fields else (),
-        seeds=tuple(range(fields.whole("seeds", 1, 1_000))) if "seeds" in fields else (0,),
-        methods=tuple(_method(table) for table in fields.tables("methods")),
-        budgets=tuple(_budget(table) for table in fields.tables("budgets")),
-        graphs=tuple(_graphs(table) for table in fields.tables("graphs")),
-        references=_references(fields) if "references" in fields else (Reference(),),
-        weights=_weights(fields.table("weights")) if "weights" in fields else Weights(),
-        threads=_whole(fields, "threads", 1, low=1),
-        limit_seconds=_seconds(fields, "limit_seconds", LIMIT_SECONDS),
-    )
-    fields.require_no_more()
-    _require_consistent(suite, fields.where)
-    return suite
+    # What else the tables show.
+    primary: Endpoint | None = None
+    secondary: tuple[Pair, ...] = ()  # tested too, corrected for their number
+    groups: tuple[str, ...] = ()  # of GROUPINGS
+    per_family: bool = True  # a table of gains per family
+    within: tuple[float, ...] = ()  # percent: when do methods get so close to the best?
 
 
 def budgets_of(suite: Suite, label: str) -> list[BudgetRule]:
@@ -165,164 +131,19 @@ def budgets_of(suite: Suite, label: str) -> list[BudgetRule]:
     return [rule for rule in suite.budgets if not rule.methods or label in rule.methods]
 
 
-def _require_consistent(suite: Suite, where: str) -> None:
-    for name, values in (
-        ("objectives", suite.objectives), ("methods", suite.methods),
-        ("budgets", suite.budgets), ("graphs", suite.graphs),
-        ("references", suite.references),
-    ):  # fmt: skip
-        if not values:
-            raise UsageError(f"{where}: '{name}' is empty; give at least one")
-    if not NAME.fullmatch(suite.name):
-        raise UsageError(f"{where}: 'name' is '{suite.name}'; it names files: a-z, 0-9, - and _")
-    if not suite.systems and not all(rule.planted for rule in suite.graphs):
-        raise UsageError(f"{where}: 'systems' is missing; only planted graphs bring their own")
-    for name, texts in (("objective", suite.objectives), ("system", suite.systems)):
-        again = next((text for text in texts if texts.count(text) > 1), None)
-        if again is not None:
-            raise UsageError(f"{where}: the {name} '{again}' is there twice")
-    labels = [method.label for method in suite.methods]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise UsageError(f"{where}: two methods are called '{twice}'; give one another 'label'")
-    for rule in suite.budgets:
-        for label in (*rule.methods, *([rule.seconds_of] if rule.seconds_of else [])):
-            if label not in labels:
-                raise UsageError(f"{where}: a budget names the method '{label}', which is not run")
-        if [one.text for one in suite.budgets].count(rule.text) > 1:
-            raise UsageError(f"{where}: two budgets are '{rule.text}'; join their methods")
-        if rule.seconds_of:
-            _require_run(suite, rule.seconds_of, rule.evaluations, f"{where}: 'seconds_of'")
-    for reference in suite.references:
-        if reference.method not in labels:
-            raise UsageError(
-                f"{where}: the reference '{reference.method}' is not run; add it to the methods,"
-                " or name another one in [[references]]"
-            )
-        if reference.evaluations is not None:
-            _require_run(suite, reference.method, reference.evaluations, f"{where}: the reference")
+def weights_of(objective: str, usual: Weights) -> tuple[str, Weights]:
+    """Return the plain name and the weights of an objective of a suite, "balanced 3:1" too.
 
-
-def _require_run(suite: Suite, label: str, evaluations: int | None, where: str) -> None:
-    budgets = budgets_of(suite, label)
-    if not any(not rule.seconds_of and rule.evaluations == evaluations for rule in budgets):
+    Raises:
+        UsageError: there is no such objective.
+    """
+    name, _, ratio = objective.partition(" ")
+    if name != BALANCED or not ratio:
+        return require_objective(objective), usual
+    time, _, memory = ratio.partition(":")
+    if not (time.isdecimal() and memory.isdecimal() and int(time) and int(memory)):
         raise UsageError(
-            f"{where} needs '{label}' with {evaluations} evaluations, which is not run; add the"
-            " budget"
+            f"objective '{objective}': give two whole numbers above 0, time:memory, for example"
+            " 'balanced 3:1'"
         )
-
-
-def _method(fields: Fields) -> MethodEntry:
-    name = fields.text("name")
-    entry = MethodEntry(
-        name=name,
-        label=fields.text("label") if "label" in fields else name,
-        policy=fields.text("policy") if "policy" in fields else "none",
-    )
-    fields.require_no_more()
-    require_known(entry)
-    return entry
-
-
-def _budget(fields: Fields) -> BudgetRule:
-    rule = BudgetRule(
-        evaluations=fields.whole("evaluations", 1, 2**31) if "evaluations" in fields else None,
-        seconds=_seconds(fields, "seconds", 0.0) or None,
-        seconds_of=fields.text("seconds_of") if "seconds_of" in fields else "",
-        methods=fields.texts("methods") if "methods" in fields else (),
-    )
-    fields.require_no_more()
-    is_one = (rule.evaluations is None) != (rule.seconds is None)
-    if not is_one or (rule.seconds_of and rule.evaluations is None):
-        raise UsageError(
-            f"{fields.where}: give 'evaluations', or 'seconds', or 'seconds_of' with the"
-            " 'evaluations' of that method's run"
-        )
-    return rule
-
-
-def _graphs(fields: Fields) -> GraphsRule:
-    lists = {
-        name: fields.texts(name) if name in fields else ()
-        for name in ("splits", "families", "frameworks", "modes", "keys", "files")
-    }
-    rule = GraphsRule(
-        splits=lists["splits"],
-        families=lists["families"],
-        frameworks=lists["frameworks"],
-        modes=lists["modes"],
-        keys=lists["keys"],
-        files=lists["files"],
-        fewest_ops=_whole(fields, "fewest_ops", 0),
-        most_ops=_whole(fields, "most_ops", MOST),
-        most_per_family=_whole(fields, "most_per_family", MOST, low=1),
-        family=fields.text("family") if "family" in fields else "",
-        planted=_one_of(fields, "planted", PLANTED) if "planted" in fields else "",
-        ops=_wholes(fields, "ops", 1, MOST),
-        devices=_wholes(fields, "devices", 2, 64),
-        count=_whole(fields, "count", 1, low=1),
-    )
-    fields.require_no_more()
-    wrong = next((split for split in rule.splits if split not in SIDES), None)
-    if wrong is not None:
-        raise UsageError(f"{fields.where}: unknown split '{wrong}'; known: {', '.join(SIDES)}")
-    kinds = [bool(rule.files), bool(rule.planted), bool(rule.splits or rule.keys)]
-    if sum(kinds) != 1:
-        raise UsageError(f"{fields.where}: give one of 'splits' (or 'keys'), 'files' and 'planted'")
-    if rule.planted and not (rule.ops and rule.devices):
-        raise UsageError(f"{fields.where}: planted graphs need lists of 'ops' and of 'devices'")
-    return rule
-
-
-def _references(fields: Fields) -> tuple[Reference, ...]:
-    return tuple(_reference(table) for table in fields.tables("references"))
-
-
-def _reference(fields: Fields) -> Reference:
-    found = Reference(
-        method=fields.text("method"),
-        evaluations=fields.whole("evaluations", 1, 2**31) if "evaluations" in fields else None,
-    )
-    fields.require_no_more()
-    return found
-
-
-def _weights(fields: Fields) -> Weights:
-    found = Weights(
-        time=fields.rate("time", lambda number, _: number),
-        memory=fields.rate("memory", lambda number, _: number),
-    )
-    fields.require_no_more()
-    return found
-
-
-def _seconds(fields: Fields, key: str, default: float) -> float:
-    return fields.rate(key, _require_seconds) if key in fields else default
-
-
-def _require_seconds(number: float, value: object) -> float:
-    if not 0 < number < 1e6:
-        raise UsageError(f"{value} is not a number of seconds above 0")
-    return number
-
-
-def _whole(fields: Fields, key: str, default: int, *, low: int = 0) -> int:
-    return fields.whole(key, low, MOST) if key in fields else default
-
-
-def _wholes(fields: Fields, key: str, low: int, high: int) -> tuple[int, ...]:
-    """Return a list of whole numbers; none where the key is absent."""
-    if key not in fields:
-        return ()
-    return fields.wholes(key, low, high)
-
-
-def _one_of(fields: Fields, key: str, known: Sequence[str]) -> str:
-    value = fields.text(key)
-    if value not in known:
-        raise UsageError(f"{fields.where}: unknown {key} '{value}'; known: {', '.join(known)}")
-    return value
-
-
-def _each(fields: Fields, key: str, require: Callable[[str], str]) -> tuple[str, ...]:
-    return tuple(require(text) for text in fields.texts(key))
+    return name, Weights(time=float(time), memory=float(memory))

@@ -7,14 +7,23 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from regal.evaluation.compare import (
-    ALL_SYSTEMS,
     by_family,
     comparisons,
     contradictions,
 )
 from regal.evaluation.curves import curves_of, grid_of
 from regal.evaluation.graphs import PLANTED_SPLIT
+from regal.evaluation.groups import grouped
 from regal.evaluation.judge import is_tie
+from regal.evaluation.pareto import is_sweep
+from regal.evaluation.study_tables import (
+    fronts_table,
+    line_of,
+    percent_of,
+    quality_table,
+    tests_table,
+)
+from regal.evaluation.suite import ALL_SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,12 +50,11 @@ def report(suite: Suite, rows: Sequence[Row]) -> str:
     parts = [_head(suite, rows)]
     if any(row.optimum is not None for row in rows):
         parts.append(_gaps(suite, rows))
-    for reference in suite.references:
-        found = comparisons(suite, rows, reference)
-        if found:
-            parts.append(_gains(found))
-    main = comparisons(suite, rows, suite.references[0])
-    parts += [text for text in (_families(suite, main), _anytime(suite, rows)) if text]
+    if is_sweep(suite):
+        parts.append(fronts_table(suite, rows))
+    else:
+        parts += [text for text in (tests_table(suite, rows), *_gain_tables(suite, rows)) if text]
+    parts += [text for text in (_anytime(suite, rows), quality_table(suite, rows)) if text]
     parts += [text for text in (_failures(rows), _contradictions(rows)) if text]
     return "\n\n".join(parts) + "\n"
 
@@ -74,6 +82,23 @@ def _range(numbers: Sequence[float]) -> str:
     return f"{min(known):.0f} to {max(known):.0f}" if known else "unknown"
 
 
+def _gain_tables(suite: Suite, rows: Sequence[Row]) -> list[str]:
+    """Return the gains over each reference, then those of groups of graphs, then of families."""
+    tables = []
+    for reference in suite.references:
+        found = comparisons(suite, rows, reference)
+        if found:
+            tables.append(_gains(found))
+    for grouping in suite.groups:
+        for reference in suite.references:
+            named = grouped(suite, rows, reference, grouping)
+            if named:
+                tables.append(_group_gains(grouping, named))
+    if suite.per_family:
+        tables.append(_families(suite, comparisons(suite, rows, suite.references[0])))
+    return tables
+
+
 def _gains(found: Sequence[Comparison]) -> str:
     lines = [
         f'Gain in percent over {found[0].against}. "Of best" is the share of what the best run of'
@@ -81,26 +106,39 @@ def _gains(found: Sequence[Comparison]) -> str:
         "",
         GAINS_HEAD,
         GAINS_RULE,
-        *(_gain_line(one) for one in found),
+        *(_gain_line(one, one.system) for one in found),
     ]
     return "\n".join(lines)
 
 
-def _gain_line(one: Comparison) -> str:
-    cells = [one.objective, one.system, one.budget, one.method]
+def _group_gains(grouping: str, found: Sequence[tuple[str, Comparison]]) -> str:
+    lines = [
+        f"The same over {found[0][1].against}, over all devices, told apart by {grouping}.",
+        "",
+        GAINS_HEAD.replace("devices", grouping, 1),
+        GAINS_RULE,
+        *(_gain_line(one, name) for name, one in found),
+    ]
+    return "\n".join(lines)
+
+
+def _gain_line(one: Comparison, place: str) -> str:
+    cells = [one.objective, place, one.budget, one.method]
     runs = f"{one.pairs} of {one.asked}"
+    if one.alone or one.reference_alone:
+        runs += f" (+{one.alone}/-{one.reference_alone})"
     if not one.cases:
-        return _line([*cells, *["-"] * 6, runs, "0"])
+        return line_of([*cells, *["-"] * 6, runs, "0"])
     interval = one.interval
     span = "" if interval is None else f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
-    return _line(
+    return line_of(
         [
             *cells,
             f"{one.mean:+.2f}{span}",
             f"{one.median:+.2f}",
             "/".join(map(str, one.outcomes)),
-            _percent(one.share_of_best),
-            _percent(one.share_of_bound),
+            percent_of(one.share_of_best),
+            percent_of(one.share_of_bound),
             f"{one.cpu_seconds:.2f} ({one.reference_cpu_seconds:.2f})",
             runs,
             str(one.families),
@@ -120,7 +158,7 @@ def _gaps(suite: Suite, rows: Sequence[Row]) -> str:
             for method in suite.methods:
                 group = groups.get((objective, rule.text, method.label), [])
                 if group:
-                    lines.append(_line([objective, rule.text, method.label, *_gap_cells(group)]))
+                    lines.append(line_of([objective, rule.text, method.label, *_gap_cells(group)]))
     return "\n".join(lines)
 
 
@@ -166,7 +204,7 @@ def _families(suite: Suite, found: Sequence[Comparison]) -> str:
         f"Mean gain per family over {found[0].against}, at the last budget of evaluations; in"
         " brackets: graphs and systems.",
         "",
-        _line(["family", *heads]),
+        line_of(["family", *heads]),
         "|---|" + "--:|" * len(heads),
     ]
     tables = [by_family(one) for one in last.values()]
@@ -175,7 +213,7 @@ def _families(suite: Suite, found: Sequence[Comparison]) -> str:
             f"{table[name][0]:+.2f} ({table[name][1]})" if name in table else "-"
             for table in tables
         ]
-        lines.append(_line([name, *cells]))
+        lines.append(line_of([name, *cells]))
     return "\n".join(lines)
 
 
@@ -193,14 +231,14 @@ def _anytime(suite: Suite, rows: Sequence[Row]) -> str:
         "Mean percent above the best value that any run found, after so many evaluations"
         " (geometric). Points are there where all runs have a value by then.",
         "",
-        _line(["objective", "method", "runs", *(f"{n:,}" for n in grid)]),
+        line_of(["objective", "method", "runs", *(f"{n:,}" for n in grid)]),
         "|---|---|" + "--:|" * (1 + len(grid)),
     ]
     for objective in suite.objectives:
         for method, curve in curves_of(suite, rows, objective).items():
             at = dict(curve.points)
             cells = [f"{at[n]:.2f}" if n in at else "-" for n in grid]
-            lines.append(_line([objective, method, f"{curve.runs} of {curve.asked}", *cells]))
+            lines.append(line_of([objective, method, f"{curve.runs} of {curve.asked}", *cells]))
     return "\n".join(lines)
 
 
@@ -219,7 +257,7 @@ def _failures(rows: Iterable[Row]) -> str:
     lines = ["Failures:", "", FAILURES_HEAD, FAILURES_RULE]
     for key, count in ranked[:MOST_FAILURES]:
         method, budget, kind = key
-        lines.append(_line([method, budget, str(count), kind, _cell(example[key])]))
+        lines.append(line_of([method, budget, str(count), kind, _cell(example[key])]))
     rest = sum(count for _, count in ranked[MOST_FAILURES:])
     if rest:
         lines += ["", f"{rest:,} further failures of {len(ranked) - MOST_FAILURES} kinds."]
@@ -243,14 +281,6 @@ def _kind(failure: str) -> str:
 
 def _cell(text: str) -> str:
     return text[:MOST_REASON].replace("|", "/")
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.0f} %"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _listed(texts: set[str]) -> str:

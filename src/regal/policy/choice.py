@@ -75,6 +75,6 @@ def _shipped(kind: str, objective: str) -> Path:
     return own if own.exists() else SHIPPED / f"{kind}.onnx"
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)  # a study of many runs by turns
 def _loaded(path: Path) -> PolicyNetwork:
     return load_network(path)

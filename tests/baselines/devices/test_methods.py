@@ -20,6 +20,7 @@ from tests.device_problems import random_devices
 TIME = Objective(name="time", per_ns=1, per_byte=0)
 MEMORY = Objective(name="memory", per_ns=0, per_byte=1)
 SLOW = {"graph-as-sequence"}
+BUDGETED = ["random", "partition-dfs", "graph-as-sequence", "per-graph-reinforce"]
 
 
 def run(
@@ -49,6 +50,7 @@ def test_the_names_are_those_of_the_documentation() -> None:
         "heuristics",
         "partition-dfs",
         "graph-as-sequence",
+        "per-graph-reinforce",
     ]
 
 
@@ -98,14 +100,14 @@ def test_random_is_the_best_of_its_schedules() -> None:
     assert run("random", problem, evaluations=10, seed=2).figures.time != times[1]
 
 
-@pytest.mark.parametrize("name", ["random", "partition-dfs", "graph-as-sequence"])
+@pytest.mark.parametrize("name", BUDGETED)
 def test_a_search_without_time_evaluates_once_and_stops(name: str) -> None:
     problem = schedule_problem_of(topcuoglu())
     outcome = METHODS[name](problem, TIME, Budget(seconds=0), seed=1, threads=1)
     assert 1 <= outcome.evaluations <= 2000
 
 
-@pytest.mark.parametrize("name", ["random", "partition-dfs", "graph-as-sequence"])
+@pytest.mark.parametrize("name", BUDGETED)
 def test_a_cancelled_search_returns_its_best_so_far(name: str) -> None:
     problem = schedule_problem_of(topcuoglu())
     cancel = _native.Cancel()

@@ -10,6 +10,7 @@ import numpy as np
 
 from regal import _native
 from regal.baselines.devices.means import mean_durations
+from regal.baselines.devices.reinforce import Learner, cost_of, sampled
 from regal.baselines.devices.rules import is_used_up
 from regal.baselines.devices.sequence_network import gradient, new_parameters, walk
 from regal.cost.types import FORBIDDEN
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regal._native import Cancel, NamedSchedule
-    from regal.baselines.devices.sequence_network import Parameters
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import DeviceOutcome, Objective
     from regal.search.types import Budget
@@ -32,9 +32,7 @@ MOST_STEPS = 128  # the paper cuts its graphs to 83-280 groups
 HIDDEN = 32
 SAMPLES = 16  # per update
 LEARNING_RATE = 3e-3
-MOST_NORM = 1.0  # of a gradient
 ENTROPY_BONUS = 0.01
-MEMORY = 0.9  # of the moving baseline
 
 
 def graph_as_sequence(
@@ -65,7 +63,7 @@ def graph_as_sequence(
     rng = np.random.default_rng(seed)
     steps = _Steps.of(problem)
     weights = new_parameters(steps.features.shape[1], problem.n_devices, HIDDEN, rng)
-    learner = _Learner(weights=weights)
+    learner = Learner(weights, LEARNING_RATE)
     order = (
         _native.PlacementOrder.LIST if objective.per_ns > 0 else _native.PlacementOrder.SAFE_MEMORY
     )
@@ -83,7 +81,7 @@ def graph_as_sequence(
                 steps.features,
                 steps.allowed,
                 count,
-                lambda _, p: _sampled(p, rng.random(len(p))),
+                lambda _, p: sampled(p, rng.random(len(p))),
             )
             found = _native.placed_schedules(
                 problem.native,
@@ -98,7 +96,7 @@ def graph_as_sequence(
                 if best is None or schedule.score.is_better_than(best.score):
                     best = schedule
             done += count
-            blame = learner.blame(np.array([_cost_of(schedule, problem) for schedule in found]))
+            blame = learner.blame(np.array([cost_of(schedule, problem) for schedule in found]))
             learner.update(gradient(weights, samples, blame / count, ENTROPY_BONUS / count))
             was_interrupted = cancel is not None and cancel.is_cancelled
     except KeyboardInterrupt:
@@ -106,58 +104,6 @@ def graph_as_sequence(
             raise
         was_interrupted = True
     return simulated_outcome(problem, best.schedule, done, started, was_interrupted=was_interrupted)
-
-
-def _sampled(probabilities: Reals, chances: Reals) -> Ints:
-    """Return one device per row; only devices of a chance above 0."""
-    sums = np.cumsum(probabilities, axis=1)
-    sums /= sums[:, -1:]
-    devices: Ints = (sums <= chances[:, None]).sum(axis=1)
-    return devices
-
-
-def _cost_of(schedule: NamedSchedule, problem: ScheduleProblem) -> float:
-    """Return what the network learns to lower: relative changes, overflow before all else."""
-    score = schedule.score
-    cost = float(np.log(max(score.value, 1e-9)))
-    if score.overflow > 0:
-        cost += 1 + score.overflow / max(1, int(problem.capacity.min()))
-    return cost
-
-
-class _Learner:
-    """REINFORCE's moving baseline, and Adam on the weights, in place."""
-
-    def __init__(self, *, weights: Parameters) -> None:
-        self._weights = weights
-        self._mean: float | None = None
-        self._spread = 0.0
-        self._first = {name: np.zeros_like(value) for name, value in weights.items()}
-        self._second = {name: np.zeros_like(value) for name, value in weights.items()}
-        self._updates = 0
-
-    def blame(self, costs: Reals) -> Reals:
-        """Return how much worse each sample is than expected, in spreads, within +-3."""
-        mean, spread = float(costs.mean()), float(costs.std())
-        if self._mean is None:
-            self._mean, self._spread = mean, spread
-        blame = np.clip((costs - self._mean) / (self._spread + 1e-6), -3, 3)
-        self._mean = MEMORY * self._mean + (1 - MEMORY) * mean
-        self._spread = MEMORY * self._spread + (1 - MEMORY) * spread
-        return blame
-
-    def update(self, slope: Parameters) -> None:
-        """Take one step downhill."""
-        self._updates += 1
-        norm = float(np.sqrt(sum((value**2).sum() for value in slope.values())))
-        scale = min(1.0, MOST_NORM / max(norm, 1e-12))
-        for name, value in slope.items():
-            own = value * scale
-            self._first[name] = 0.9 * self._first[name] + 0.1 * own
-            self._second[name] = 0.999 * self._second[name] + 0.001 * own**2
-            first = self._first[name] / (1 - 0.9**self._updates)
-            second = self._second[name] / (1 - 0.999**self._updates)
-            self._weights[name] -= LEARNING_RATE * first / (np.sqrt(second) + 1e-8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

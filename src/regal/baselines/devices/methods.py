@@ -9,6 +9,7 @@ from regal._native import DeviceRule
 from regal.baselines.devices.graph_as_sequence import graph_as_sequence
 from regal.baselines.devices.m_sct import m_sct
 from regal.baselines.devices.partition_dfs import partition_dfs
+from regal.baselines.devices.per_graph import per_graph_reinforce
 from regal.baselines.devices.rules import RuleMethod, random_schedules
 
 if TYPE_CHECKING:
@@ -35,5 +36,6 @@ METHODS: Mapping[str, DeviceMethod] = MappingProxyType(
         "heuristics": RuleMethod(),
         "partition-dfs": partition_dfs,
         "graph-as-sequence": graph_as_sequence,
+        "per-graph-reinforce": per_graph_reinforce,
     }
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regal._native import (
         Cancel,
         CompactDevices,
+        DeviceDecoder,
         DeviceFigures,
         DeviceRule,
         DeviceSchedule,
@@ -108,6 +109,7 @@ class PortfolioRun:
         threads: int,
         cancel: Cancel | None = None,
         compact: CompactDevices | None = None,
+        decoder: DeviceDecoder | None = None,
     ) -> None:
         self._started = time.perf_counter()
         self._problem, self._objective, self._budget = problem, objective, budget
@@ -122,7 +124,7 @@ class PortfolioRun:
         self._spent = 0
         self._stage = 0
         self._was_interrupted = False
-        self._decoder = decoder_for(objective)
+        self._decoder = decoder_for(objective) if decoder is None else decoder
         self._found = _Found()
 
     def goes_on(self) -> bool:
