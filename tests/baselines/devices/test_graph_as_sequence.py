@@ -5,6 +5,7 @@ import pytest
 
 from regal.baselines.devices import graph_as_sequence as module
 from regal.baselines.devices.graph_as_sequence import graph_as_sequence
+from regal.baselines.devices.reinforce import sampled
 from regal.baselines.devices.sequence_network import Walk, gradient, new_parameters, walk
 from regal.search.devices.types import Objective
 from regal.search.types import Budget
@@ -77,7 +78,7 @@ def test_a_new_network_takes_all_devices_for_equal() -> None:
 @pytest.mark.parametrize("chance", [0.0, 0.5, np.nextafter(1, 0)])
 def test_no_chance_draws_a_device_of_probability_zero(chance: float) -> None:
     rows = np.array([[0.0, 0.25, 0.75], [0.3, 0.7, 0.0], [0.0, 1.0, 0.0]])
-    drawn = module._sampled(rows, np.full(3, chance))
+    drawn = sampled(rows, np.full(3, chance))
     assert (rows[np.arange(3), drawn] > 0).all()
 
 
