@@ -8,15 +8,10 @@ from statistics import NormalDist
 
 import pytest
 
-from regal.evaluation.compare import (
-    ALL_SYSTEMS,
-    cluster_interval,
-    comparisons,
-    contradictions,
-    expanded_tail,
-)
+from regal.evaluation.compare import comparisons, contradictions
 from regal.evaluation.curves import curves_of, grid_of
-from regal.evaluation.suite import BudgetRule, Reference
+from regal.evaluation.intervals import cluster_interval, expanded_tail
+from regal.evaluation.suite import ALL_SYSTEMS, BudgetRule, Reference
 from tests.evaluation.made import row, rows, suite
 
 SUITE = suite("a", "b")

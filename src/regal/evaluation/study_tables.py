@@ -35,7 +35,7 @@ FRONTS_RULE = "|---|---|--:|--:|--:|--:|--:|--:|"
 LEVEL = 0.05  # of significance
 
 
-def tests_table(suite: Suite, rows: Sequence[Row]) -> str:
+def endpoints_table(suite: Suite, rows: Sequence[Row]) -> str:
     """Return the primary comparison and the others with corrected p-values; "": none is tested."""
     first, others = primary_of(suite, rows), secondary_of(suite, rows)
     if suite.primary is None and not others:

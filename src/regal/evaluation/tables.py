@@ -17,11 +17,11 @@ from regal.evaluation.groups import grouped
 from regal.evaluation.judge import is_tie
 from regal.evaluation.pareto import is_sweep
 from regal.evaluation.study_tables import (
+    endpoints_table,
     fronts_table,
     line_of,
     percent_of,
     quality_table,
-    tests_table,
 )
 from regal.evaluation.suite import ALL_SYSTEMS
 
@@ -53,7 +53,9 @@ def report(suite: Suite, rows: Sequence[Row]) -> str:
     if is_sweep(suite):
         parts.append(fronts_table(suite, rows))
     else:
-        parts += [text for text in (tests_table(suite, rows), *_gain_tables(suite, rows)) if text]
+        parts += [
+            text for text in (endpoints_table(suite, rows), *_gain_tables(suite, rows)) if text
+        ]
     parts += [text for text in (_anytime(suite, rows), quality_table(suite, rows)) if text]
     parts += [text for text in (_failures(rows), _contradictions(rows)) if text]
     return "\n\n".join(parts) + "\n"
