@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from regal.data.systems import random_system
+from regal.data.systems import ROOMY, random_system
 from regal.errors import UsageError
 from regal.evaluation.cells import cells_of, problems_of
 from regal.evaluation.graphs import loaded, sources_of
@@ -111,7 +111,7 @@ def test_the_drawn_system_is_that_of_the_graph_s_hash() -> None:
     runs = suite("brkga", graphs=(GRAPH,), systems=("drawn",))
     (problem,) = problems_of(runs, sources_of(runs))
     graph = loaded(problem.source).model.graph
-    meant = random_system(int(problem.source.hash[:SEED_DIGITS], 16), graph)
+    meant = random_system(int(problem.source.hash[:SEED_DIGITS], 16), graph, ROOMY)
     found = prepared(problem, is_tuning=False)
     assert found.n_devices == len(meant.devices)
     limits = [device.memory_bytes for device in meant.devices]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from regal.errors import UsageError
 from regal.evaluation.graphs import PLANTED_SPLIT
-from regal.evaluation.rows import all_rows
+from regal.evaluation.rows import all_rows, has_rows
 from regal.evaluation.suite import BALANCED, budgets_of, weights_of
 from regal.evaluation.suite_file import suite_named
 from regal.evaluation.tables import report
@@ -34,7 +34,7 @@ def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
     Args:
         page: a Markdown file with a pair of markers for each suite.
         results: folder of row files, one per suite.
-        names: of suites; (): all whose markers are in the page.
+        names: of suites; (): all whose markers are in the page, also those that have no rows.
 
     Raises:
         UsageError: a marker, its end, a suite or its row file is missing, or the page is no text.
@@ -45,8 +45,12 @@ def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
         raise UsageError(f"page '{page}' is not UTF-8 text") from None
     done = []
     for name in names or _marked(text):
-        suite, rows = suite_and_rows(name, results)
-        text = with_part(text, suite.name, report(suite, rows), str(page))
+        suite = suite_named(name)
+        if names or has_rows(rows_path(results, suite)):
+            part = report(*suite_and_rows(name, results))
+        else:
+            part = f"Not run yet: `regal evaluate {name}`."
+        text = with_part(text, suite.name, part, str(page))
         done.append(suite.name)
     if not done:
         raise UsageError(f"page '{page}' has no '{marker_of('SUITE')}'; add it, and '{END}'")

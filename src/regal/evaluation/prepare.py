@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from regal._native import device_time_bound
 from regal.data.entries import SHIPPED
 from regal.data.structure import structure_hash
-from regal.data.systems import random_system
+from regal.data.systems import ROOMY, random_system
 from regal.errors import ModelError, UsageError
 from regal.evaluation.graphs import FILE, held_out_structures, loaded
 from regal.evaluation.suite import DRAWN_SYSTEM, OWN_SYSTEM
@@ -102,7 +102,8 @@ def prepared(problem: Problem, *, is_tuning: bool, data: Path = SHIPPED) -> Prep
 
 def _system(problem: Problem, model: LoadedModel) -> System:
     if problem.system == DRAWN_SYSTEM:
-        return random_system(int(problem.source.hash[:SEED_DIGITS], 16), model.graph)
+        seed = int(problem.source.hash[:SEED_DIGITS], 16)
+        return random_system(seed, model.graph, ROOMY)
     return system_for(model, None if problem.system == OWN_SYSTEM else problem.system)
 
 

@@ -93,6 +93,11 @@ def packed(path: Path) -> Path:
     return path.with_name(path.name + PACKED_SUFFIX)
 
 
+def has_rows(path: Path) -> bool:
+    """Return whether there is a row file, packed or not."""
+    return path.exists() or packed(path).exists()
+
+
 def all_rows(path: Path) -> list[Row]:
     """Return the rows of a row file, packed ones first; of equal ids the last one counts.
 

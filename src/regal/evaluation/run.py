@@ -11,7 +11,7 @@ from regal.evaluation.graphs import sources_of
 from regal.evaluation.methods import found_in
 from regal.evaluation.prepare import prepared
 from regal.evaluation.provenance import commit, load, machine
-from regal.evaluation.rows import all_rows, newest, packed, read_rows, row_to_json
+from regal.evaluation.rows import all_rows, has_rows, newest, read_rows, row_to_json
 from regal.evaluation.runs import FAILURES, Setting, failed_row, reason_of, row_of
 from regal.evaluation.suite import TUNING
 from regal.evaluation.workers import run_batches
@@ -115,7 +115,7 @@ def _known(path: Path, *, retry: bool) -> list[Row]:
         text = "".join(map(row_to_json, rows)).encode()
         if text != path.read_bytes():  # a row was cut off, replaced, or is to be tried again
             write_atomically(path, text)
-    elif not packed(path).exists():
+    elif not has_rows(path):
         return []
     return [row for row in all_rows(path) if not (retry and row.failure)]
 

@@ -121,10 +121,10 @@ def _slope(chances: Reals, drawn: Ints, blame: Reals) -> Reals:
         drawn: (B, G) devices.
         blame: (B,), over B.
     """
-    slope = -blame.sum() * chances
+    slope: Reals = -blame.sum() * chances
     for devices, weight in zip(drawn, blame, strict=True):
         slope[np.arange(len(devices)), devices] += weight
     logs = np.log(np.where(chances > 0, chances, 1.0))
     entropy = -(chances * logs).sum(axis=1, keepdims=True)
-    bonus: Reals = ENTROPY_BONUS * chances * (logs + entropy)
-    return slope + bonus
+    slope += ENTROPY_BONUS * chances * (logs + entropy)
+    return slope
