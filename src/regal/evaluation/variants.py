@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal._native import DeviceDecoder
-from regal.search.devices.guide import ARMS, PROGRESS, SEARCH_ARMS
+from regal.search.devices.guide import ANNEAL, ARMS, GENETIC, LOCAL, PROGRESS, STRATEGY
 from regal.search.devices.guided import guided_search
 from regal.search.devices.portfolio import (
     GENETIC_EVALUATIONS,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from regal.search.devices.types import DeviceMethod, DeviceOutcome, Objective
     from regal.search.types import Budget
 
+TURNS = (STRATEGY, LOCAL, ANNEAL, GENETIC)
 SPENT_PER_TURN = 4.0  # of a score: more than a preference, so that the arm that spent least is next
 
 
@@ -94,8 +95,8 @@ class _Turns:
 
     def scores(self, progress: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a number per arm; see `Guide`."""
-        spent = {arm: float(progress[PROGRESS.index(f"{arm}_spent")]) for arm in SEARCH_ARMS}
-        preference = {arm: -i / len(SEARCH_ARMS) for i, arm in enumerate(SEARCH_ARMS)}
+        spent = {arm: float(progress[PROGRESS.index(f"{arm}_spent")]) for arm in TURNS}
+        preference = {arm: -i / len(TURNS) for i, arm in enumerate(TURNS)}
         scores = [
             preference[arm] - SPENT_PER_TURN * spent[arm] if arm in spent else -1e6 for arm in ARMS
         ]
