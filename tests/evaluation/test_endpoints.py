@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -76,6 +78,15 @@ def test_a_chance_is_below_one_in_twenty_exactly_where_the_interval_does_not_hol
             assert (p < 0.05) == (interval[0] > 0 or interval[1] < 0)
         verdicts.add(p < 0.05)
     assert verdicts == {True, False}
+
+
+def test_a_chance_far_from_1_in_20_is_about_that_of_the_t_test() -> None:
+    gains = [5.0 + math.sin(i) for i in range(20)]
+    mean, deviation = statistics.fmean(gains), statistics.stdev(gains)
+    chance = student_tails(mean / deviation * math.sqrt(20), 19)
+    found = p_value([(str(i), gain) for i, gain in enumerate(gains)])
+    assert found == pytest.approx(chance, rel=0.5)
+    assert chance < 1e-10
 
 
 def test_no_gain_at_all_has_the_chance_1_and_five_families_have_none() -> None:

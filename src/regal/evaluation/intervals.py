@@ -47,8 +47,8 @@ def cluster_interval(gains: Sequence[tuple[str, float]]) -> tuple[float, float] 
 def p_value(gains: Sequence[tuple[str, float]]) -> float | None:
     """Return the two-sided chance of such a mean where there is no gain; None: too few families.
 
-    It is below 0.05 where `cluster_interval` does not hold 0. With no resample on the other side
-    of 0 it is that of one in RESAMPLES: 0.0009 for 25 families.
+    It is below 0.05 where `cluster_interval` does not hold 0. Where no resample is on the other
+    side of 0 (at 25 families: below 0.0009) it is that of the resamples' deviation.
 
     Args:
         gains: (family, gain) of each graph.
@@ -61,6 +61,9 @@ def p_value(gains: Sequence[tuple[str, float]]) -> float | None:
     if share >= 0.5:
         return 1.0
     z = statistics.NormalDist().inv_cdf(1.0 - share)
+    deviation = float(means.std())
+    if across == 0 and deviation > 0:
+        z = max(z, abs(float(means.mean())) / deviation)
     return student_tails(z * math.sqrt((n - 1) / n), n - 1)
 
 
