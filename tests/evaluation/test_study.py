@@ -113,7 +113,8 @@ def test_a_sweep_has_a_table_and_a_picture_of_fronts() -> None:
     text = report(runs, found)
     assert "| 50 evaluations | b | 75.0 % | +50.00 | 1/0/0 | 100 % | 1 of 1 | 1 |" in text
     assert "| 50 evaluations | b | 10.0, 60.0 | 60.0, 60.0 | 60.0, 10.0 |" in text
-    picture = plots_of(runs, found)["made_front.svg"]
+    ((name, picture),) = plots_of(runs, found).items()
+    assert name == "made_front.svg"
     assert ElementTree.fromstring(picture).tag.endswith("svg")
     assert picture.count("<polyline") == 2
 

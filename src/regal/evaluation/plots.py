@@ -31,7 +31,7 @@ LEAST_PERCENT = 0.01  # what is below lies on the axis: it is logarithmic
 
 
 def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
-    """Return file name -> SVG: for each objective the anytime curves, and the gains."""
+    """Return file name -> SVG: per objective the anytime curves and gains; or the front of all."""
     found = {}
     if is_sweep(suite):
         offers = fronts(suite, rows)
@@ -39,6 +39,7 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
         if offered:
             title = f'{suite.name}: time and peak memory, percent of the "before"'
             found[f"{suite.name}_front.svg"] = front_chart(title, offered)
+        return found
     main = comparisons(suite, rows, suite.references[0])
     for objective in suite.objectives:
         curves = curves_of(suite, rows, objective)
