@@ -35,7 +35,11 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     found = {}
     if is_sweep(suite):
         offers = fronts(suite, rows)
-        offered = {f"{one.method}, {one.budget}": list(one.points.values()) for one in offers}
+        is_one = len({one.budget for one in offers}) == 1
+        offered = {
+            one.method if is_one else f"{one.method}, {one.budget}": list(one.points.values())
+            for one in offers
+        }
         if offered:
             title = f'{suite.name}: time and peak memory, percent of the "before"'
             found[f"{suite.name}_front.svg"] = front_chart(title, offered)
@@ -128,7 +132,7 @@ def front_chart(title: str, lines: Mapping[str, Sequence[tuple[float, float]]]) 
             _text(LEFT - 6, y_of(share) + 4, f"{100 * share:.0f} %", anchor="end"),
         ]
     rows.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "running time", anchor="middle"))
-    rows.append(_text(LEFT - 6, TOP - 6, "peak", anchor="end"))
+    rows.append(_text(LEFT + 6, TOP + 14, "peak memory"))
     for i, (name, line) in enumerate(lines.items()):
         color = COLORS[i % len(COLORS)]
         path = " ".join(f"{x_of(x)},{y_of(y)}" for x, y in line)
