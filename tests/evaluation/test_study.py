@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regal.evaluation.rows import Row
 
 BUDGETS = (BudgetRule(evaluations=10), BudgetRule(evaluations=100))
+TWO = {"a": ((60, 60), (60, 60), (60, 60)), "b": ((10, 60), (60, 60), (60, 10))}
 SWEEP = ("time", "balanced 2:1", "memory")
 
 
@@ -95,7 +96,7 @@ def swept(**values: tuple[tuple[int, int], ...]) -> tuple[Suite, list[Row]]:
 
 
 def test_a_front_is_compared_with_that_of_the_reference() -> None:
-    a, b = fronts(*swept(a=((60, 60), (60, 60), (60, 60)), b=((10, 60), (60, 60), (60, 10))))
+    a, b = fronts(*swept(**TWO), "a")
     assert [a.volume, b.volume] == pytest.approx([25, 75])
     assert [a.gain, b.gain] == pytest.approx([0, 50])
     assert (b.outcomes, b.runs, b.asked, b.families) == ((1, 0, 0), 1, 1, 1)
@@ -104,15 +105,15 @@ def test_a_front_is_compared_with_that_of_the_reference() -> None:
 
 
 def test_a_front_with_a_point_missing_is_left_out_and_counted() -> None:
-    runs, found = swept(a=((60, 60), (60, 60), (60, 60)), b=((10, 60), (60, 60), (60, 10)))
-    assert [one.method for one in fronts(runs, found[:-1])] == ["a"]
+    runs, found = swept(**TWO)
+    assert [one.method for one in fronts(runs, found[:-1], "a")] == ["a"]
 
 
 def test_a_sweep_has_a_table_and_a_picture_of_fronts() -> None:
-    runs, found = swept(a=((60, 60), (60, 60), (60, 60)), b=((10, 60), (60, 60), (60, 10)))
+    runs, found = swept(**TWO)
     text = report(runs, found)
-    assert "| 50 evaluations | b | 75.0 % | +50.00 | 1/0/0 | 100 % | 1 of 1 | 1 |" in text
-    assert "| 50 evaluations | b | 10.0, 60.0 | 60.0, 60.0 | 60.0, 10.0 |" in text
+    assert "| 50 evaluations | b | a | 75.0 % | +50.00 | 1/0/0 | 100 % | 1 of 1 | 1 |" in text
+    assert "| 50 evaluations | b | 75.0 % | 10.0, 60.0 | 60.0, 60.0 | 60.0, 10.0 |" in text
     ((name, picture),) = plots_of(runs, found).items()
     assert name == "made_front.svg"
     assert ElementTree.fromstring(picture).tag.endswith("svg")

@@ -56,8 +56,8 @@ def is_sweep(suite: Suite) -> bool:
     return is_between and {"time", "memory"} <= set(suite.objectives)
 
 
-def fronts(suite: Suite, rows: Sequence[Row]) -> list[Front]:
-    """Return what each method offers beside the first reference of the suite.
+def fronts(suite: Suite, rows: Sequence[Row], against: str) -> list[Front]:
+    """Return what each method offers beside another one, at the same budgets.
 
     Only graphs, systems and seeds count for which both have a result for every objective.
     """
@@ -85,7 +85,7 @@ def fronts(suite: Suite, rows: Sequence[Row]) -> list[Front]:
     }
     found = []
     for rule in suite.budgets:
-        theirs = whole.get((suite.references[0].method, rule.text), {})
+        theirs = whole.get((against, rule.text), {})
         for method in suite.methods:
             if rule not in budgets_of(suite, method.label):
                 continue

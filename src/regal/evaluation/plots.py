@@ -34,7 +34,7 @@ def plots_of(suite: Suite, rows: Sequence[Row]) -> dict[str, str]:
     """Return file name -> SVG: per objective the anytime curves and gains; or the front of all."""
     found = {}
     if is_sweep(suite):
-        offers = fronts(suite, rows)
+        offers = fronts(suite, rows, suite.references[0].method)
         is_one = len({one.budget for one in offers}) == 1
         offered = {
             one.method if is_one else f"{one.method}, {one.budget}": list(one.points.values())

@@ -56,7 +56,7 @@ def report(suite: Suite, rows: Sequence[Row]) -> str:
         parts += [
             text for text in (endpoints_table(suite, rows), *_gain_tables(suite, rows)) if text
         ]
-    parts += [text for text in (_anytime(suite, rows), quality_table(suite, rows)) if text]
+        parts += [text for text in (_anytime(suite, rows), quality_table(suite, rows)) if text]
     parts += [text for text in (_failures(rows), _contradictions(rows)) if text]
     return "\n\n".join(parts) + "\n"
 
