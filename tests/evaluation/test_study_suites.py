@@ -93,6 +93,13 @@ def test_what_is_wrong_with_a_study_is_said_in_one_line(old: str, new: str, mess
     assert "\n" not in str(error.value)
 
 
+def test_the_time_of_a_run_is_not_asked_for_on_seeds_that_it_does_not_have() -> None:
+    timed = '[[budgets]]\nseconds_of = "brkga"\nevaluations = 100\nseeds = 3\n[[graphs]]'
+    with pytest.raises(UsageError, match="which is not run for 3 seeds; add the budget"):
+        suite_from_toml(STUDY.replace("[[graphs]]", timed), "mine")
+    suite_from_toml(STUDY.replace("[[graphs]]", timed.replace("= 3", "= 2")), "mine")
+
+
 def test_an_objective_may_bring_its_weights() -> None:
     assert weights_of("balanced 3:1", Weights()) == ("balanced", Weights(time=3, memory=1))
     assert weights_of("balanced", Weights(time=2)) == ("balanced", Weights(time=2))

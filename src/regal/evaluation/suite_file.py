@@ -125,7 +125,8 @@ def _require_consistent(suite: Suite, where: str) -> None:
         if [one.text for one in suite.budgets].count(rule.text) > 1:
             raise UsageError(f"{where}: two budgets are '{rule.text}'; join their methods")
         if rule.seconds_of:
-            _require_run(suite, rule.seconds_of, rule.evaluations, f"{where}: 'seconds_of'")
+            least = min(rule.seeds, len(suite.seeds))
+            _require_run(suite, rule.seconds_of, rule.evaluations, f"{where}: 'seconds_of'", least)
     for reference in suite.references:
         if reference.method not in labels:
             raise UsageError(
@@ -164,12 +165,16 @@ def _require_labels(named: Sequence[str], labels: Sequence[str], where: str) -> 
         raise UsageError(f"{where} names the method '{odd}', which is not run")
 
 
-def _require_run(suite: Suite, label: str, evaluations: int | None, where: str) -> None:
-    budgets = budgets_of(suite, label)
-    if not any(not rule.seconds_of and rule.evaluations == evaluations for rule in budgets):
+def _require_run(
+    suite: Suite, label: str, evaluations: int | None, where: str, seeds: int = 1
+) -> None:
+    if not any(
+        not rule.seconds_of and rule.evaluations == evaluations and rule.seeds >= seeds
+        for rule in budgets_of(suite, label)
+    ):
         raise UsageError(
-            f"{where} needs '{label}' with {evaluations} evaluations, which is not run; add the"
-            " budget"
+            f"{where} needs '{label}' with {evaluations} evaluations, which is not run"
+            f"{f' for {seeds} seeds' if seeds > 1 else ''}; add the budget"
         )
 
 
