@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from regal.errors import UsageError
-from regal.learning.config import config_to_dict
+from regal.learning.config import config_of, config_to_dict
 from regal.learning.learner import Learner, advantages
 from regal.learning.replay import Experience
 from regal.learning.types import Request
@@ -101,9 +101,7 @@ class Trainer:
         requests = []
         for spec in specs:
             seed = int(self._rng.integers(search.seeds))
-            with torch.no_grad():
-                distribution = self._policy.distribution(self._environment.inputs(spec))
-            drawn.append(distribution.draw(options.samples, self._rng))
+            drawn.append(self._learner.draw(spec, options.samples, self._rng))
             requests += [
                 Request(
                     spec=spec,
@@ -226,7 +224,9 @@ class Trainer:
             state = torch.load(path, weights_only=False)
         except (OSError, RuntimeError, EOFError) as error:
             raise UsageError(f"checkpoint '{path}' cannot be read: {error}") from None
-        written, wanted = state["config"], config_to_dict(self._config)
+        # Options that have been added since have their defaults.
+        written = config_to_dict(config_of(state["config"]))
+        wanted = config_to_dict(self._config)
         for part in wanted:
             if part not in ("actors", "trainer") and written.get(part) != wanted[part]:
                 raise UsageError(
