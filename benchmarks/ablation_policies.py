@@ -12,13 +12,13 @@ The validations of all runs in FOLDER go to the rows, in place of older ones of 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from regal.files import write_atomically
+from benchmarks.training_rows import BASE, REINFORCE, ROWS, VARIANTS, keep_rows, rows_of_log
+
 from regal.learning.config import read_config
 from regal.learning.environment import GraphEnvironment
 from regal.learning.metrics import LOG
@@ -28,22 +28,20 @@ from regal.learning.workload import TRAIN, entries_of
 from regal.policy.model import PolicyNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "configs" / "paper.toml"
-ROWS = ROOT / "benchmarks" / "results" / "training.jsonl"
 ITERATIONS = 48  # of 512 searches: about 3 minutes of one core
 SEEDS = (0, 1)
-BASE, REINFORCE = "base", "reinforce"
 # Replay takes three steps per iteration, the others one: the mean of the weights is over as many
 # iterations, 0.94 = 0.98 to the third.
 ONE_STEP = "learner.average=0.94"
 # What each variant changes of configs/paper.toml.
-VARIANTS: Final[Mapping[str, tuple[str, ...]]] = {
+CHANGES: Final[Mapping[str, tuple[str, ...]]] = {
     BASE: (),
     REINFORCE: ("learner.algorithm=reinforce", ONE_STEP),
     # Steps of noisy gradients: larger, as on the toy.
@@ -72,7 +70,8 @@ def main() -> None:
     for seed in map(int, arguments.seeds.split(",")):
         for name in arguments.only.split(","):
             train(name, seed, arguments.folder, arguments.iterations, environment)
-            keep_rows(arguments.rows, rows_of_runs(arguments.folder))
+            logs = sorted(arguments.folder.glob(f"runs/*/{LOG}"))
+            keep_rows(arguments.rows, [row for log in logs for row in rows_of_log(log)])
 
 
 def train(
@@ -109,54 +108,12 @@ def config_of_variant(name: str, seed: int, iterations: int) -> TrainConfig:
         "trainer.valid_every=8",
         "trainer.checkpoint_every=8",
         "trainer.patience=0",
-        *VARIANTS[name],
+        *CHANGES[name],
     ]
     if name in SHARES:
         graphs = len(entries_of(TRAIN, read_config(PAPER).data))
         overrides.append(f"data.limit={round(SHARES[name] * graphs)}")
     return read_config(PAPER, overrides)
-
-
-def rows_of_runs(folder: Path) -> list[dict[str, Any]]:
-    """Return a row per validation of each run: gain, and the mean reward since the last one."""
-    rows = []
-    for log in sorted(folder.glob(f"runs/*/{LOG}")):
-        name, _, seed = log.parent.name.rpartition("-")
-        rewards: dict[int, float] = {}  # of iterations; those done twice count once
-        for event in map(json.loads, log.read_text().splitlines()):
-            if event["event"] == "train":
-                rewards[event["iteration"]] = event["reward"]
-            elif event["event"] == "valid":
-                row = {"variant": name, "seed": int(seed), "iteration": event["iteration"]}
-                row |= {"searches": int(event["searches"]), "gain": round(event["gain"], 6)}
-                if rewards:
-                    row["reward"] = round(sum(rewards.values()) / len(rewards), 6)
-                rows.append(row)
-                rewards = {}
-    return rows
-
-
-def keep_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Put rows into a file, in place of all that it has of the same runs."""
-    told = {(row["variant"], row["seed"]) for row in rows}
-    kept = [row for row in read_rows(path) if (row["variant"], row["seed"]) not in told]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, _text([*kept, *rows]).encode())
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file; none where there is no file."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def _text(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(f"{json.dumps(row)}\n" for row in sorted(rows, key=_place))
-
-
-def _place(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    return list(VARIANTS).index(row["variant"]), row["seed"], row["iteration"]
 
 
 def show(name: str) -> Callable[[Progress], None]:
