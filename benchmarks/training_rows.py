@@ -24,7 +24,7 @@ BEGIN, END = "<!-- rows: {} -->", "<!-- end of rows -->"
 BASE, REINFORCE = "base", "reinforce"
 # What each variant of the paper's policy is; the tables are in this sequence.
 VARIANTS: Final[Mapping[str, str]] = {
-    BASE: "`configs/paper.toml`: off-policy, from replay",
+    BASE: "off-policy, from replay",
     REINFORCE: "REINFORCE, no replay",
     "es": "evolution strategies on the weights",
     "preference": "preferences among the choices of a task",

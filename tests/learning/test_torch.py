@@ -16,6 +16,7 @@ NETWORK = (
     "a_new_network_proposes_the_prior",
     "proposals_follow_the_ops_when_they_are_renumbered",
     "a_network_that_is_blind_to_the_graph_sees_no_edges",
+    "one_network_says_other_things_for_time_than_for_memory",
 )
 CHOICES = (
     "bins_are_drawn_with_their_probabilities",
