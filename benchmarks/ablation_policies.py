@@ -12,13 +12,13 @@ The validations of all runs in FOLDER go to the rows, in place of older ones of 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.training_rows import BASE, REINFORCE, ROWS, VARIANTS, keep_rows, rows_of_log
 
+from regal.files import write_atomically
 from regal.learning.config import read_config
 from regal.learning.environment import GraphEnvironment
 from regal.learning.metrics import LOG
@@ -90,7 +90,8 @@ def train(
             report=show(run.name),
             environment=environment,
         )
-    shutil.copyfile(run / POLICY, folder / (f"{name}-{seed}.onnx" if seed else f"{name}.onnx"))
+    policy = folder / (f"{name}-{seed}.onnx" if seed else f"{name}.onnx")
+    write_atomically(policy, (run / POLICY).read_bytes())
 
 
 def iterations_of(run: Path) -> int:
