@@ -68,6 +68,7 @@ def test_a_configuration_survives_its_dictionary(tmp_path: Path) -> None:
         ("data.objectives=speed", "unknown 'speed'"),
         ("data.objectives=[]", "at least one"),
         ("learner.replay_batch=0", "replay_batch is 0"),
+        ("learner.deviation=0", "deviation is 0.0; give more than 0"),
         ("no sign", "is not KEY=VALUE"),
     ],
 )
@@ -76,6 +77,13 @@ def test_a_wrong_override_is_told_in_one_line(tmp_path: Path, override: str, mes
         read_config(written(tmp_path), [override])
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_evolution_does_not_imitate(tmp_path: Path) -> None:
+    path = written(tmp_path, '[learner]\nalgorithm = "es"\nimitation = 0.1')
+    with pytest.raises(UsageError, match="set imitation = 0"):
+        read_config(path)
+    read_config(path, ["learner.imitation=0"])
 
 
 def test_a_file_that_is_missing_or_no_toml_is_told(tmp_path: Path) -> None:

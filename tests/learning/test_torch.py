@@ -16,6 +16,7 @@ NETWORK = (
     "a_new_network_proposes_the_prior",
     "proposals_follow_the_ops_when_they_are_renumbered",
     "a_network_that_is_blind_to_the_graph_sees_no_edges",
+    "one_network_says_other_things_for_time_than_for_memory",
 )
 CHOICES = (
     "bins_are_drawn_with_their_probabilities",
@@ -27,15 +28,27 @@ LEARNER = (
     "importance_weights_are_cut_and_replay_makes_good_choices_likelier",
     "the_toy_is_learned_from_replay_with_fewer_searches",
 )
+ALGORITHMS = (
+    "ranks_are_centered_and_equal_values_share_theirs",
+    "moves_come_in_opposite_pairs_and_leave_the_weights_as_they_were",
+    "the_gradient_of_moves_is_down_where_they_ranked_higher",
+    "the_best_choice_is_preferred_by_how_much_better_it_is",
+    "the_toy_is_learned_from_preferences",
+    "the_toy_is_learned_by_evolution",
+)
+RESUMED = (
+    "every_algorithm_goes_on_exactly_after_an_interruption",
+    "a_checkpoint_from_before_an_option_was_added_is_resumed",
+)
 TRAINER = (
     "a_run_that_was_interrupted_goes_on_exactly",
     "validation_that_stops_to_improve_ends_the_run",
 )
 
 
-def run_checks(*names: str) -> None:
+def run_checks(*names: str, module: str = "torch_checks") -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.learning.torch_checks", *names],
+        [sys.executable, "-m", f"tests.learning.{module}", *names],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -57,6 +70,14 @@ def test_choices_have_the_probabilities_that_they_are_scored_with() -> None:
 
 def test_the_toy_is_learned_and_replay_needs_fewer_searches() -> None:
     run_checks(*LEARNER)
+
+
+def test_preferences_and_evolution_learn_the_toy() -> None:
+    run_checks(*ALGORITHMS, module="algorithm_checks")
+
+
+def test_every_algorithm_resumes_exactly() -> None:
+    run_checks(*RESUMED, module="algorithm_checks")
 
 
 def test_training_resumes_exactly_and_stops_early() -> None:

@@ -49,15 +49,16 @@ from tests.policy.problems import random_problem
 
 if TYPE_CHECKING:
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
 
 MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
+TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 SMALL = NetworkOptions(hidden=8, layers=2)
 
 
-def inputs_of(seed: int, ops: int, devices: int = 2) -> PolicyInputs:
+def inputs_of(seed: int, ops: int, devices: int = 2, objective: Objective = MEMORY) -> PolicyInputs:
     problem = random_problem(seed, ops, devices)
-    return policy_inputs(problem, compact_devices(problem), MEMORY)
+    return policy_inputs(problem, compact_devices(problem), objective)
 
 
 def moved(network: PaperNetwork) -> PaperNetwork:
@@ -147,6 +148,20 @@ def a_network_that_is_blind_to_the_graph_sees_no_edges() -> None:
     seeing = moved(new_network(SMALL, 0))
     first, second = (seeing(graph_tensors(one))[1].priority for one in (inputs, other))
     assert not torch.equal(first, second)
+
+
+def one_network_says_other_things_for_time_than_for_memory() -> None:
+    network = moved(new_network(SMALL, 0))
+    memory, time = (inputs_of(4, 7, objective=objective) for objective in (MEMORY, TIME))
+    said = [network(graph_tensors(inputs))[1].priority for inputs in (memory, time)]
+    assert not torch.allclose(*said)
+    # What is learned of one leaves the lines of the other alone.
+    said[1].sum().backward()
+    line = network.heads.priority_line
+    assert line.time.weight.grad is not None
+    assert line.time.weight.grad.abs().max() > 0
+    assert line.memory.weight.grad is not None
+    assert line.memory.weight.grad.abs().max() == 0
 
 
 def bins_are_drawn_with_their_probabilities() -> None:

@@ -1,4 +1,4 @@
-"""How a policy learns from experiences: REINFORCE, replay with clipped weights, imitation."""
+"""How a policy learns from experiences: REINFORCE, replay, preferences, evolution, imitation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regal.learning.options import REINFORCE
+from regal.learning.evolution import draw_moves, set_gradient
+from regal.learning.options import EVOLUTION, OFF_POLICY, PREFERENCE
 from regal.learning.replay import Experience, ReplayBuffer
 
 if TYPE_CHECKING:
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regal.learning.options import LearnerOptions
-    from regal.learning.types import Distribution, Environment, Reply, TaskSpec, Trainable
+    from regal.learning.types import (
+        Distribution,
+        Drawn,
+        Environment,
+        Reply,
+        TaskSpec,
+        Trainable,
+    )
 
 
 def advantages(rewards: NDArray[np.float64], least_deviation: float) -> NDArray[np.float32]:
@@ -34,6 +42,36 @@ def advantages(rewards: NDArray[np.float64], least_deviation: float) -> NDArray[
     others = (rewards.sum() - rewards) / (len(rewards) - 1)
     deviation = max(float(rewards.std()), least_deviation)
     return ((rewards - others) / deviation).astype(np.float32)
+
+
+def policy_gain(log_probs: Tensor, ratios: Tensor, advantages: Tensor) -> Tensor:
+    """Return what the policy gradient climbs: likelier choices the better they were.
+
+    Args:
+        log_probs: (K, rows), with gradients.
+        ratios: (K, rows) importance weights.
+        advantages: (K,).
+    """
+    return (advantages.unsqueeze(1) * ratios * log_probs).mean()
+
+
+def preference_gain(log_probs: Tensor, advantages: Tensor, scale: float) -> Tensor:
+    """Return how surely the best choice is preferred to each of its siblings, at most 0.
+
+    Log of the logistic function of the difference in mean log-probability, times the difference
+    in advantage: pairs that do as well as each other say nothing.
+
+    Args:
+        log_probs: (K, rows), with gradients.
+        advantages: (K,).
+        scale: how sure is sure enough; 0: never.
+
+    Source: Liao et al. 2025, arXiv:2503.07580 (best-anchored, objective-guided preferences).
+    """
+    likelihoods = log_probs.mean(dim=1)
+    best = int(advantages.argmax())
+    gaps = advantages[best] - advantages
+    return nn.functional.logsigmoid(scale * gaps * (likelihoods[best] - likelihoods)).mean()
 
 
 class Learner:
@@ -64,14 +102,25 @@ class Learner:
         if len(self._best) > self._options.most_kept:
             self._best.popitem(last=False)
 
+    def draw(self, spec: TaskSpec, count: int, rng: np.random.Generator) -> Drawn:
+        """Return `count` actions to be tried for a task."""
+        if self._options.algorithm == EVOLUTION:
+            inputs = self._environment.inputs(spec)
+            return draw_moves(self._policy, inputs, count, self._options.deviation, rng)
+        with torch.no_grad():
+            return self._of(spec).draw(count, rng)
+
     def learn(self, fresh: Sequence[Experience], rng: np.random.Generator) -> dict[str, float]:
         """Learn from fresh experiences, and from old ones where that is asked for.
 
         Returns:
             What to log.
         """
+        if self._options.algorithm == EVOLUTION:
+            set_gradient(self._policy.network, fresh, self._options.deviation)
+            return {"gradient": self._update()}
         log = self._step(fresh, np.ones(len(fresh)))[0]
-        if self._options.algorithm == REINFORCE:
+        if self._options.algorithm != OFF_POLICY:
             return log
         for experience in fresh:
             self.replay.add(experience)
@@ -120,7 +169,10 @@ class Learner:
                 ratio = torch.exp(log_probs - torch.as_tensor(experience.log_probs))
                 ratio = ratio.clamp(max=options.clip)
             advantages = torch.as_tensor(experience.advantages) * float(weight)
-            gains.append((advantages.unsqueeze(1) * ratio * log_probs).mean())
+            if options.algorithm == PREFERENCE:
+                gains.append(preference_gain(log_probs, advantages, options.preference_scale))
+            else:
+                gains.append(policy_gain(log_probs, ratio, advantages))
             ratios.append(float(ratio.mean()))
             priorities.append(experience.first_priority * ratios[-1])
             entropies.append(distribution.entropy())
@@ -143,6 +195,10 @@ class Learner:
         """Take a step down `loss`; return the norm of its gradient."""
         self._optimizer.zero_grad()
         loss.backward()
+        return self._update()
+
+    def _update(self) -> float:
+        """Take a step down the gradients; return their norm."""
         norm = torch.nn.utils.clip_grad_norm_(
             self._policy.network.parameters(), self._options.gradient_norm
         )

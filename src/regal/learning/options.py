@@ -9,8 +9,8 @@ from regal.search.devices.objectives import OBJECTIVES
 
 ACTORS = ("inline", "threads", "processes", "ray")
 PROBLEMS = ("graphs", "toy")
-REINFORCE, OFF_POLICY = "reinforce", "off-policy"
-ALGORITHMS = (REINFORCE, OFF_POLICY)
+REINFORCE, OFF_POLICY, EVOLUTION, PREFERENCE = "reinforce", "off-policy", "es", "preference"
+ALGORITHMS = (REINFORCE, OFF_POLICY, EVOLUTION, PREFERENCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ class LearnerOptions:
     average: float = 0.98  # of the weights over steps; what is validated and exported. 0: none
     least_deviation: float = 0.002  # rewards of one task that differ by less are noise
     most_kept: int = 4096  # tasks whose best keys are kept
+    preference_scale: float = 1.0  # of preferences: the larger, the sooner they are sure enough
+    deviation: float = 0.5  # of moved weights, as a share of their usual size; for "es" alone
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -40,6 +42,10 @@ class LearnerOptions:
         for name in ("replay_batch", "replay_capacity", "most_kept"):
             if getattr(self, name) < 1:
                 raise UsageError(f"learner: {name} is {getattr(self, name)}; give 1 or more")
+        if self.deviation <= 0:
+            raise UsageError(f"learner: deviation is {self.deviation}; give more than 0")
+        if self.algorithm == EVOLUTION and self.imitation > 0:
+            raise UsageError("learner: 'es' does not imitate; set imitation = 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

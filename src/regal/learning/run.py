@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from regal.learning.actors import MakeEnvironment
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
     from regal.learning.types import Environment, Trainable
     from regal.learning.workload import Workload
 
@@ -59,6 +59,7 @@ def run_training(
     resume: bool,
     report: Callable[[Progress], None],
     policy: Trainable | None = None,
+    environment: GraphEnvironment | None = None,
 ) -> Trained:
     """Train, and export the network that was best on the valid side.
 
@@ -68,6 +69,7 @@ def run_training(
         resume: go on from the folder's checkpoint.
         report: is told about the progress, once per iteration.
         policy: what to train; None: the one that `config.policy` names.
+        environment: of other runs on graphs, so that what it has built and searched serves again.
 
     Raises:
         UsageError: the folder has a checkpoint and `resume` is off, or has none and it is on.
@@ -79,18 +81,18 @@ def run_training(
     policy = policy or _policy_of(config)
     if config.trainer.start and not resume:
         _start_from(policy, Path(config.trainer.start))
-    environment, make = _environment_of(config)
-    workload = _workload_of(config, environment)
+    own, make = _environment_of(config, environment)
+    workload = _workload_of(config, own)
     folder.mkdir(parents=True, exist_ok=True)
     settings = json.dumps(config_to_dict(config), indent=2)
     write_atomically(folder / CONFIG, f"{settings}\n".encode())
-    with actors_of(config.actors, make, environment) as actors, Metrics(folder) as metrics:
-        trainer = Trainer(config, policy, workload, environment, actors)
+    with actors_of(config.actors, make, own) as actors, Metrics(folder) as metrics:
+        trainer = Trainer(config, policy, workload, own, actors)
         if resume:
             trainer.restore(folder / CHECKPOINT)
         progress = trainer.run(folder, metrics, report)
     policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
-    samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
+    samples = [own.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
     notes: dict[str, Any] = {
         "config": config_to_dict(config),
         "searches": progress.searches,
@@ -171,10 +173,12 @@ def _policy_of(config: TrainConfig) -> Trainable:
     return PaperPolicy(network, correlation=config.trainer.correlation)
 
 
-def _environment_of(config: TrainConfig) -> tuple[Environment, MakeEnvironment]:
+def _environment_of(
+    config: TrainConfig, given: GraphEnvironment | None
+) -> tuple[Environment, MakeEnvironment]:
     if config.data.problem == "toy":
         return ToyEnvironment(), ToyEnvironment
-    return GraphEnvironment(), GraphEnvironment
+    return given or GraphEnvironment(), GraphEnvironment
 
 
 def _workload_of(config: TrainConfig, environment: Environment) -> Workload:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from regal.errors import UsageError
-from regal.learning.config import config_to_dict
+from regal.learning.config import config_of, config_to_dict
 from regal.learning.learner import Learner, advantages
 from regal.learning.replay import Experience
+from regal.learning.standing import Progress, Standing, save_whole
 from regal.learning.types import Request
 
 if TYPE_CHECKING:
@@ -29,19 +28,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 BEST = "best.pt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a run is; printed after each iteration."""
-
-    iteration: int  # that were done
-    iterations: int
-    searches: int  # so far
-    reward: float  # mean of the iteration
-    valid: float  # mean gain of the last validation; NaN before the first
-    best: float  # of the best validation
-    seconds: float  # since the start, or the resumption
 
 
 class Trainer:
@@ -59,14 +45,13 @@ class Trainer:
         self._workload, self._environment, self._actors = workload, environment, actors
         self._learner = Learner(policy, environment, config.learner)
         self._rng = np.random.default_rng(config.trainer.seed)
-        self._iteration = self._searches = self._stale = 0
-        self._valid, self._best = math.nan, -math.inf
+        self._standing = Standing()
         self._is_warm = False
 
     @property
     def best(self) -> float:
         """Return the mean gain of the best validation."""
-        return self._best
+        return self._standing.best
 
     def run(self, folder: Path, metrics: Metrics, report: Callable[[Progress], None]) -> Progress:
         """Train until the iterations are done, or validation has stopped to improve.
@@ -79,31 +64,31 @@ class Trainer:
         if not self._is_warm:
             self._warm_up(metrics)
             self._validate(folder, metrics)
-            self._save(folder / CHECKPOINT)
-        progress = self._progress(0.0, started)
-        while self._iteration < options.iterations and not self._has_stopped():
+            save_whole(folder / CHECKPOINT, self.state())
+        standing, reward = self._standing, 0.0
+        while standing.iteration < options.iterations and not standing.has_stopped(
+            options.patience
+        ):
             log = self.iterate()
-            metrics.write("train", self._iteration, log)
-            if self._iteration % options.valid_every == 0:
+            reward = log["reward"]
+            metrics.write("train", standing.iteration, log)
+            if standing.iteration % options.valid_every == 0:
                 self._validate(folder, metrics)
-            if self._iteration % options.checkpoint_every == 0:
-                self._save(folder / CHECKPOINT)
-            progress = self._progress(log["reward"], started)
-            report(progress)
-        self._save(folder / CHECKPOINT)
-        return progress
+            if standing.iteration % options.checkpoint_every == 0:
+                save_whole(folder / CHECKPOINT, self.state())
+            report(self._progress(reward, started))
+        save_whole(folder / CHECKPOINT, self.state())
+        return self._progress(reward, started)
 
     def iterate(self) -> dict[str, float]:
         """Do one iteration: draw tasks and choices, search, learn; return what to log."""
         options, search = self._config.trainer, self._config.search
-        specs = self._workload.draw(self._iteration, options.tasks, self._rng)
+        specs = self._workload.draw(self._standing.iteration, options.tasks, self._rng)
         drawn: list[Drawn] = []
         requests = []
         for spec in specs:
             seed = int(self._rng.integers(search.seeds))
-            with torch.no_grad():
-                distribution = self._policy.distribution(self._environment.inputs(spec))
-            drawn.append(distribution.draw(options.samples, self._rng))
+            drawn.append(self._learner.draw(spec, options.samples, self._rng))
             requests += [
                 Request(
                     spec=spec,
@@ -128,12 +113,11 @@ class Trainer:
             for spec, one, row in zip(specs, drawn, rewards, strict=True)
         ]
         log = self._learner.learn(experiences, self._rng)
-        self._iteration += 1
-        self._searches += len(requests)
+        self._standing.count(len(requests))
         return {
             "reward": float(rewards.mean()),
             "best_reward": float(rewards.max(axis=1).mean()),
-            "searches": self._searches,
+            "searches": self._standing.searches,
             "ops": float(np.mean([self._environment.inputs(spec).n_ops for spec in specs])),
             **log,
         }
@@ -174,34 +158,18 @@ class Trainer:
         for spec, gain in zip(self._workload.valid, gains, strict=True):
             by_objective.setdefault(spec.objective, []).append(gain)
         # Objectives count alike: running time gains most, and has most tasks.
-        self._valid = float(np.mean([np.mean(part) for part in by_objective.values()]))
-        log: dict[str, float] = {"gain": self._valid, "searches": self._searches}
+        gain = float(np.mean([np.mean(part) for part in by_objective.values()]))
+        log: dict[str, float] = {"gain": gain, "searches": self._standing.searches}
         for name, part in by_objective.items():
             log[f"gain_{name}"] = float(np.mean(part))
             log[f"margin_{name}"] = 1.96 * float(np.std(part)) / math.sqrt(len(part))
-        metrics.write("valid", self._iteration, log)
-        self._stale += 1
-        if self._valid > self._best:
-            self._best, self._stale = self._valid, 0
-            _replace(folder / BEST, weights)
-
-    def _has_stopped(self) -> bool:
-        patience = self._config.trainer.patience
-        return patience > 0 and self._stale >= patience
+        metrics.write("valid", self._standing.iteration, log)
+        if self._standing.judge(gain):
+            save_whole(folder / BEST, weights)
 
     def _progress(self, reward: float, started: float) -> Progress:
-        return Progress(
-            iteration=self._iteration,
-            iterations=self._config.trainer.iterations,
-            searches=self._searches,
-            reward=reward,
-            valid=self._valid,
-            best=self._best,
-            seconds=time.perf_counter() - started,
-        )
-
-    def _save(self, path: Path) -> None:
-        _replace(path, self.state())
+        seconds = time.perf_counter() - started
+        return self._standing.progress(self._config.trainer.iterations, reward, seconds)
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, the configuration too."""
@@ -209,9 +177,8 @@ class Trainer:
             "config": config_to_dict(self._config),
             "learner": self._learner.state(),
             "rng": self._rng.bit_generator.state,
-            "counts": (self._iteration, self._searches, self._stale),
-            "gains": (self._valid, self._best),
             "is_warm": self._is_warm,
+            **self._standing.state(),
         }
 
     def restore(self, path: Path) -> None:
@@ -226,7 +193,9 @@ class Trainer:
             state = torch.load(path, weights_only=False)
         except (OSError, RuntimeError, EOFError) as error:
             raise UsageError(f"checkpoint '{path}' cannot be read: {error}") from None
-        written, wanted = state["config"], config_to_dict(self._config)
+        # Options that have been added since have their defaults.
+        written = config_to_dict(config_of(state["config"]))
+        wanted = config_to_dict(self._config)
         for part in wanted:
             if part not in ("actors", "trainer") and written.get(part) != wanted[part]:
                 raise UsageError(
@@ -235,14 +204,5 @@ class Trainer:
                 )
         self._learner.restore(state["learner"])
         self._rng.bit_generator.state = state["rng"]
-        self._iteration, self._searches, self._stale = state["counts"]
-        self._valid, self._best = state["gains"]
+        self._standing.restore(state)
         self._is_warm = state["is_warm"]
-
-
-def _replace(path: Path, state: object) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    torch.save(state, partial)
-    os.replace(partial, path)
