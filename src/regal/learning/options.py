@@ -132,6 +132,7 @@ class PriorOptions:
     budgets: tuple[int, ...] = (100, 300, 1000)  # evaluations of the runs that arms learn from
     budget_weights: tuple[float, ...] = (0.4, 0.45, 0.15)
     average: float = 0.9  # of the weights over iterations: what stays of the mean each time
+    decay: float = 0.01  # of the weights of the arms, per step and learning rate
 
     def __post_init__(self) -> None:
         if not self.budgets or len(self.budgets) != len(self.budget_weights):

@@ -22,13 +22,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from regal._native import CompactDevices
+    from regal._native import CompactDevices, DeviceRule, NamedSchedule
     from regal.learning.prior_network import PriorNetwork
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import Objective
 
 MOST_REWARD = 0.15  # of one run, either way: what does not fit would drown all else
 MOST_GAIN = 0.3
+
+
+class _Run(PortfolioRun):
+    """A run whose rules are looked up where another run of its task has run them."""
+
+    known: dict[tuple[DeviceRule, ...], tuple[Sequence[NamedSchedule], int]]
+
+    def _ruled(self, rules: Sequence[DeviceRule]) -> tuple[Sequence[NamedSchedule], int]:
+        key = tuple(rules)
+        if key not in self.known:
+            self.known[key] = super()._ruled(rules)
+        return self.known[key]
 
 
 @dataclass(slots=True)
@@ -40,6 +52,9 @@ class ArmTask:
     objective: Objective
     best_rule: float = math.nan  # log value, once it is known
     usual: dict[tuple[int, int], float] = field(default_factory=dict)
+    ruled: dict[tuple[DeviceRule, ...], tuple[Sequence[NamedSchedule], int]] = field(
+        default_factory=dict
+    )
 
     @property
     def capacity(self) -> float:
@@ -54,9 +69,11 @@ class ArmTask:
     def run(self, evaluations: int, seed: int) -> PortfolioRun:
         """Return a run that has not begun."""
         budget = Budget(evaluations=evaluations)
-        return PortfolioRun(
+        run = _Run(
             self.problem, self.objective, budget, seed=seed, threads=1, compact=self.compact
         )
+        run.known = self.ruled
+        return run
 
     def guide(self, speaker: Speaker) -> PriorGuide:
         """Return a guide that asks a network."""

@@ -124,11 +124,13 @@ def _run_prior(
         else:
             trainer.start()
         progress = trainer.run(folder, metrics, report)
-    network = network_of(torch.load(folder / BEST, weights_only=False))
+    best = torch.load(folder / BEST, weights_only=False)
+    network = network_of(best)
     notes = {
         "config": config_to_dict(config),
         "searches": progress.searches,
         "valid_gain": progress.best,
+        "chosen": best["chosen"],
     }
     data = prior_onnx(network, notes)
     parity = require_prior_parity(network, data)
