@@ -125,6 +125,7 @@ class PriorOptions:
     """How the policy of the default method learns."""
 
     problems: int = 900  # of the training side
+    mode_problems: int = 400  # of them, for each decoder, that modes are learned from
     elite_evaluations: int = 800  # of the long searches whose ends are candidates
     candidates: int = 500  # means that are tried on all problems, for each decoder
     modes: int = 128  # of them that the policy knows

@@ -83,7 +83,7 @@ def mode_table(
     """Return what the ends of long searches are worth on the problems of all others.
 
     Args:
-        tasks: training problems.
+        tasks: training problems; the first `mode_problems` of the part count.
         part: "time": those whose objective counts time; "memory": the others.
         options: how long, and how many.
         seed: of the searches, and of the choice.
@@ -92,6 +92,7 @@ def mode_table(
     Cost: per problem `elite_evaluations` and then `candidates` evaluations.
     """
     tasks = [task for task in tasks if (task.objective.per_ns > 0) == (part == "time")]
+    tasks = tasks[: options.mode_problems]
     rng = np.random.default_rng(seed)
     elites, gains = [], []
     for number, task in enumerate(tasks):

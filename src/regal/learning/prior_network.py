@@ -144,6 +144,13 @@ class PriorNetwork(nn.Module):
         return asked * self.get_buffer("guides")
 
 
+def objective_of_state(state: NDArray[np.float32]) -> int:
+    """Return the place in OBJECTIVES of what a (STATE,) state asks for; see `shares`."""
+    if state[CONTEXT.index("is_balanced")]:
+        return OBJECTIVES.index("balanced")
+    return OBJECTIVES.index("time" if state[CONTEXT.index("time_weight")] > 0 else "memory")
+
+
 def _trunk() -> nn.Sequential:
     return nn.Sequential(nn.Linear(STATE, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh())
 
