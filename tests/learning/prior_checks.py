@@ -249,7 +249,9 @@ def an_exported_policy_says_the_same() -> None:
         with torch.no_grad():
             wanted = network(state)
         np.testing.assert_allclose(said["arms"], wanted.arms[0].numpy(), atol=1e-5)
-        np.testing.assert_allclose(said["time_modes"], wanted.modes["time"][0].numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            said["time_modes"], wanted.modes["time"][0].numpy(), rtol=1e-4, atol=1e-5
+        )
     data = prior_onnx(network, {"note": 1})
     assert require_prior_parity(network, data) < 1e-5
     found = PolicyNetwork(data, "test")
