@@ -144,6 +144,16 @@ class PriorNetwork(nn.Module):
         return asked * self.get_buffer("guides")
 
 
+def with_fixed_arms(network: PriorNetwork) -> PriorNetwork:
+    """Return a network of equal modes whose arms have learned nothing: a control."""
+    means = {part: network.means(part) for part in PARTS}
+    fixed = PriorNetwork(means, network.always, 0, sees_graph=network.sees_graph)
+    weights = fixed.state_dict()
+    modes = {k: v for k, v in network.state_dict().items() if not k.startswith(("arms.", "guides"))}
+    fixed.load_state_dict({**weights, **modes})
+    return fixed
+
+
 def objective_of_state(state: NDArray[np.float32]) -> int:
     """Return the place in OBJECTIVES of what a (STATE,) state asks for; see `shares`."""
     if state[CONTEXT.index("is_balanced")]:
