@@ -12,21 +12,25 @@ import numpy as np
 import torch
 
 from regal.learning.config import config_of
-from regal.learning.prior_arms import ArmTask, Steps, learn, sampled
+from regal.learning.prior_arms import ArmTask, Speaker, Steps, learn, sampled
+from regal.learning.prior_choice import Chosen
 from regal.learning.prior_export import prior_onnx, require_prior_parity
 from regal.learning.prior_modes import ModeTable, chosen_modes, train_modes
-from regal.learning.prior_network import PARTS, STATE, PriorNetwork
+from regal.learning.prior_network import OBJECTIVES, PARTS, STATE, PriorNetwork
+from regal.learning.prior_values import detours, learn_worth
 from regal.learning.run import run_training
 from regal.learning.trainer import CHECKPOINT
+from regal.policy.inputs import CONTEXT
 from regal.policy.model import PRIOR, PolicyNetwork
 from regal.policy.prior import PriorMethod, canonical_size
 from regal.search.devices.compact import compact_devices
-from regal.search.devices.guide import ARMS
+from regal.search.devices.guide import ARMS, RULE_ARMS
 from regal.search.devices.types import Objective
 from regal.search.types import Budget
 from tests.policy.problems import random_problem
 
 if TYPE_CHECKING:
+    from regal.learning.options import TrainConfig
     from regal.learning.standing import Progress
 
 TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
@@ -53,10 +57,27 @@ TINY = {
 }
 
 
-def new_network(modes: int = 20) -> PriorNetwork:
+def new_network(modes: int = 20, *, sees_graph: bool = True) -> PriorNetwork:
     rng = np.random.default_rng(0)
     means = {p: rng.normal(size=(modes, canonical_size())).astype(np.float32) for p in PARTS}
-    return PriorNetwork(means, {"time": 1, "memory": 9}, 0)
+    return PriorNetwork(means, {"time": 1, "memory": 9}, 0, sees_graph=sees_graph)
+
+
+def changed_network(*, sees_graph: bool = True) -> PriorNetwork:
+    network = new_network(sees_graph=sees_graph)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return network
+
+
+def states_for(objective: str, count: int) -> torch.Tensor:
+    states = torch.randn((count, STATE), generator=torch.Generator().manual_seed(1))
+    time, balanced = {"time": (1.0, 0.0), "memory": (0.0, 0.0), "balanced": (0.5, 1.0)}[objective]
+    states[:, CONTEXT.index("time_weight")] = time
+    states[:, CONTEXT.index("is_balanced")] = balanced
+    return states
 
 
 def ignore(progress: Progress) -> None:
@@ -103,7 +124,7 @@ def the_mode_that_suits_a_state_comes_first() -> None:
 
 def an_arm_that_pays_is_chosen_more_often() -> None:
     network = new_network()
-    state = np.random.default_rng(1).normal(size=(1, STATE)).astype(np.float32)
+    state = states_for("time", 1).numpy()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     is_open = np.ones((1, len(ARMS)), dtype=bool)
     good = ARMS.index("genetic")
@@ -135,16 +156,103 @@ def a_run_remembers_what_was_open_and_chosen() -> None:
     steps = sampled(new_network(), task, 600, 0, np.random.default_rng(0))
     assert steps.states.shape == (len(steps.chosen), STATE)
     assert steps.open[np.arange(len(steps.chosen)), steps.chosen].all()
-    for arm in range(4, len(ARMS)):  # a rule runs once
-        assert (steps.chosen == arm).sum() <= 1
+    for name in RULE_ARMS:  # a rule runs once
+        assert (steps.chosen == ARMS.index(name)).sum() <= 1
+
+
+def a_detour_is_worth_what_the_same_search_gains_by_it() -> None:
+    problem = random_problem(11, 60)
+    task = ArmTask(problem=problem, compact=compact_devices(problem), objective=TIME)
+    network = new_network()
+    found = [
+        one
+        for seed in range(6)
+        if (one := detours(network, task, 300, seed, np.random.default_rng(seed), 4)) is not None
+    ]
+    assert found
+    for one in found:
+        assert 1 <= one.tried.sum() <= 4
+        assert not one.worth[~one.tried].any()
+    again = detours(network, task, 300, 0, np.random.default_rng(0), 4)
+    assert again is not None
+    assert again.worth.tolist() == found[0].worth.tolist()
+
+
+def what_arms_are_worth_is_learned_for_one_objective_and_leaves_the_others() -> None:
+    network = new_network()
+    optimizer = torch.optim.AdamW(network.arms.parameters(), lr=3e-3)
+    states = states_for("balanced", 64)
+    others = [states_for(name, 8) for name in ("time", "memory")]
+    before = [network(one).arms.detach() for one in others]
+    worth = torch.zeros((64, len(ARMS)))
+    good, bad = ARMS.index("genetic"), ARMS.index("modes")
+    column = len(CONTEXT) - 1
+    worth[:, good] = torch.where(states[:, column] > 0, 2.0, -2.0)
+    tried = torch.zeros((64, len(ARMS)), dtype=torch.bool)
+    tried[:, [good, bad]] = True
+    for _ in range(300):
+        learn_worth(network, optimizer, states, tried, worth)
+    with torch.no_grad():
+        arms = network(states).arms
+    assert ((arms[:, good] > arms[:, bad]) == (states[:, column] > 0)).float().mean() > 0.95
+    for one, was in zip(others, before, strict=True):
+        assert torch.allclose(network(one).arms, was, atol=0.01)  # but for the decay of weights
+
+
+def objectives_keep_their_best_arms_and_those_without_a_gain_none() -> None:
+    network = changed_network()
+    chosen = Chosen()
+    rng = np.random.default_rng(0)
+    noise = rng.normal(scale=0.01, size=(3, 100))
+    noise -= noise.mean(axis=1, keepdims=True)
+    assert chosen.takes("time", noise + 0.02, 1, network.state_dict())
+    assert not chosen.takes("time", noise + 0.01, 2, new_network().state_dict())
+    assert chosen.takes("memory", noise - 0.01, 1, network.state_dict())
+    # As good on average, but worse at one budget.
+    assert not chosen.takes(
+        "time", noise + np.array([[0.05], [-0.01], [0.02]]), 3, network.state_dict()
+    )
+    best = new_network()
+    best.load_state_dict(chosen.weights(new_network().state_dict()))
+    with torch.no_grad():
+        for name in OBJECTIVES:
+            states = states_for(name, 4)
+            arms = best(states).arms
+            if name == "memory":
+                assert not arms.any()
+            else:
+                wanted = network if name == "time" else new_network()
+                assert torch.allclose(arms, wanted(states).arms)
+
+
+def a_blind_network_sees_what_happens_but_not_the_graph() -> None:
+    for name in OBJECTIVES:
+        one, other = states_for(name, 5), states_for(name, 5)
+        kept = [CONTEXT.index(column) for column in ("time_weight", "is_balanced")]
+        graph = [i for i in range(len(CONTEXT)) if i not in kept]
+        other[:, graph] += 1.0
+        for sees_graph in (False, True):
+            network = changed_network(sees_graph=sees_graph)
+            with torch.no_grad():
+                first, second = network(one), network(other)
+            assert torch.equal(first.arms, second.arms) != sees_graph
+            assert torch.equal(first.modes["time"], second.modes["time"]) != sees_graph
+    require_prior_parity(network, prior_onnx(network, {}))
+    blind = changed_network(sees_graph=False)
+    assert require_prior_parity(blind, prior_onnx(blind, {})) < 1e-5
 
 
 def an_exported_policy_says_the_same() -> None:
-    network = new_network()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    network = changed_network()
+    for name in OBJECTIVES:
+        state = states_for(name, 1)
+        said = Speaker(network)(state[0].numpy())
+        with torch.no_grad():
+            wanted = network(state)
+        np.testing.assert_allclose(said["arms"], wanted.arms[0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(
+            said["time_modes"], wanted.modes["time"][0].numpy(), rtol=1e-4, atol=1e-5
+        )
     data = prior_onnx(network, {"note": 1})
     assert require_prior_parity(network, data) < 1e-5
     found = PolicyNetwork(data, "test")
@@ -153,11 +261,9 @@ def an_exported_policy_says_the_same() -> None:
     assert (means == network.means("time")).all()
 
 
-def a_network_of_zeros_leaves_the_search_as_it_is() -> None:
-    network = new_network()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
+def a_network_that_guides_nothing_leaves_the_search_as_it_is() -> None:
+    network = changed_network()
+    network.get_buffer("guides").zero_()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "zeros.onnx")
         path.write_bytes(prior_onnx(network, {}))
@@ -173,7 +279,11 @@ def a_network_of_zeros_leaves_the_search_as_it_is() -> None:
 
 
 def a_run_leaves_a_policy_and_goes_on_exactly() -> None:
-    config = config_of(TINY)
+    for algorithm in ("off-policy", "reinforce"):
+        _goes_on_exactly(config_of({**TINY, "learner": {"algorithm": algorithm, "replays": 2}}))
+
+
+def _goes_on_exactly(config: TrainConfig) -> None:
     longer = dataclasses.replace(config, trainer=dataclasses.replace(config.trainer, iterations=3))
     with tempfile.TemporaryDirectory() as name:
         whole, parts = Path(name, "whole"), Path(name, "parts")

@@ -32,8 +32,25 @@ def test_arms_that_pay_are_chosen_more_often() -> None:
     run_checks("an_arm_that_pays_is_chosen_more_often", "a_run_remembers_what_was_open_and_chosen")
 
 
-def test_an_exported_policy_says_the_same_and_zeros_change_nothing() -> None:
-    run_checks("an_exported_policy_says_the_same", "a_network_of_zeros_leaves_the_search_as_it_is")
+def test_what_arms_are_worth_is_learned_from_detours() -> None:
+    run_checks(
+        "a_detour_is_worth_what_the_same_search_gains_by_it",
+        "what_arms_are_worth_is_learned_for_one_objective_and_leaves_the_others",
+    )
+
+
+def test_each_objective_keeps_its_best_arms_and_a_blind_network_sees_no_graph() -> None:
+    run_checks(
+        "objectives_keep_their_best_arms_and_those_without_a_gain_none",
+        "a_blind_network_sees_what_happens_but_not_the_graph",
+    )
+
+
+def test_an_exported_policy_says_the_same_and_may_change_nothing() -> None:
+    run_checks(
+        "an_exported_policy_says_the_same",
+        "a_network_that_guides_nothing_leaves_the_search_as_it_is",
+    )
 
 
 def test_a_training_run_leaves_a_policy_and_resumes_exactly() -> None:

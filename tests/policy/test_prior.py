@@ -24,8 +24,17 @@ from regal.policy.prior import (
 )
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.es import WeightPrior, weight_count
-from regal.search.devices.guide import ARMS, PROGRESS, RULE_ARMS, STRATEGY, Progress
-from regal.search.devices.guided import guided_search
+from regal.search.devices.guide import (
+    ANNEAL,
+    ARMS,
+    LOCAL,
+    MODES,
+    PROGRESS,
+    RULE_ARMS,
+    STRATEGY,
+    Progress,
+)
+from regal.search.devices.guided import guided_search, slice_of
 from regal.search.devices.portfolio import PortfolioRun, regal
 from regal.search.devices.types import DeviceOutcome, Objective
 from regal.search.types import Budget
@@ -149,7 +158,24 @@ def test_arms_come_in_the_sequence_of_the_guide() -> None:
     assert all("bfs" not in choice.open for choice in choices[1:])
 
 
-@pytest.mark.parametrize("evaluations", [40, 100, 333])
+def test_the_modes_come_once_and_the_strategy_goes_on_from_them() -> None:
+    run = new_run(random_problem(1, 40), TIME, 5_000)
+    choices = guided_search(run, Favorites(MODES, STRATEGY))
+    arms = [choice.arm for choice in choices]
+    assert arms[:2] == [MODES, STRATEGY]
+    assert arms.count(MODES) == 1
+    assert all(MODES not in choice.open for choice in choices[1:])
+    assert 60 + sum(slice_of(STRATEGY, i) for i in range(arms.count(STRATEGY))) >= 500
+
+
+def test_slices_are_small_at_first() -> None:
+    assert [slice_of(STRATEGY, i) for i in range(5)] == [40, 60, 100, 100, 100]
+    assert [slice_of(LOCAL, i) for i in range(3)] == [50, 100, 200]
+    assert slice_of(ANNEAL, 1) == 2 * slice_of(ANNEAL, 0)
+    assert slice_of("dfs", 0) == 0
+
+
+@pytest.mark.parametrize("evaluations", [3, 40, 100, 333])
 def test_a_guided_run_stays_within_its_budget(evaluations: int) -> None:
     problem = random_problem(4, 30)
     for favorite in ARMS:

@@ -131,6 +131,7 @@ class PriorOptions:
     """How the policy of the default method learns."""
 
     problems: int = 900  # of the training side
+    mode_problems: int = 400  # of them, for each decoder, that modes are learned from
     elite_evaluations: int = 800  # of the long searches whose ends are candidates
     candidates: int = 500  # means that are tried on all problems, for each decoder
     modes: int = 128  # of them that the policy knows
@@ -138,6 +139,7 @@ class PriorOptions:
     budgets: tuple[int, ...] = (100, 300, 1000)  # evaluations of the runs that arms learn from
     budget_weights: tuple[float, ...] = (0.4, 0.45, 0.15)
     average: float = 0.9  # of the weights over iterations: what stays of the mean each time
+    decay: float = 0.01  # of the weights of the arms, per step and learning rate
 
     def __post_init__(self) -> None:
         if not self.budgets or len(self.budgets) != len(self.budget_weights):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from regal.learning.prior_network import PARTS
+from regal.learning.prior_network import OBJECTIVES, PARTS, objective_of_state
 from regal.policy.inputs import policy_context
 from regal.policy.prior import PriorGuide
 from regal.search.devices.guide import ARMS, PROGRESS
@@ -21,14 +21,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from torch import nn
 
-    from regal._native import CompactDevices
+    from regal._native import CompactDevices, DeviceRule, NamedSchedule
     from regal.learning.prior_network import PriorNetwork
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import Objective
 
 MOST_REWARD = 0.15  # of one run, either way: what does not fit would drown all else
 MOST_GAIN = 0.3
+
+
+class _Run(PortfolioRun):
+    """A run whose rules are looked up where another run of its task has run them."""
+
+    known: dict[tuple[DeviceRule, ...], tuple[Sequence[NamedSchedule], int]]
+
+    def _ruled(self, rules: Sequence[DeviceRule]) -> tuple[Sequence[NamedSchedule], int]:
+        key = tuple(rules)
+        if key not in self.known:
+            self.known[key] = super()._ruled(rules)
+        return self.known[key]
 
 
 @dataclass(slots=True)
@@ -40,6 +53,9 @@ class ArmTask:
     objective: Objective
     best_rule: float = math.nan  # log value, once it is known
     usual: dict[tuple[int, int], float] = field(default_factory=dict)
+    ruled: dict[tuple[DeviceRule, ...], tuple[Sequence[NamedSchedule], int]] = field(
+        default_factory=dict
+    )
 
     @property
     def capacity(self) -> float:
@@ -54,9 +70,9 @@ class ArmTask:
     def run(self, evaluations: int, seed: int) -> PortfolioRun:
         """Return a run that has not begun."""
         budget = Budget(evaluations=evaluations)
-        return PortfolioRun(
-            self.problem, self.objective, budget, seed=seed, threads=1, compact=self.compact
-        )
+        run = _Run(self.problem, self.objective, budget, seed=seed, threads=1, compact=self.compact)
+        run.known = self.ruled
+        return run
 
     def guide(self, speaker: Speaker) -> PriorGuide:
         """Return a guide that asks a network."""
@@ -83,22 +99,44 @@ class Steps:
 
 
 class Speaker:
-    """A network as `PriorGuide` asks it; draws arms if it has a generator."""
+    """A network as `PriorGuide` asks it; draws arms if it has a generator.
+
+    Computed by NumPy: a forward pass of torch takes longer than an evaluation of a search.
+    """
 
     def __init__(self, network: PriorNetwork, rng: np.random.Generator | None = None) -> None:
         self._network, self._rng = network, rng
+        self._seen = network.get_buffer("seen").numpy()
+        self._guides = network.get_buffer("guides").numpy()
 
     def __call__(self, state: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """Return what it says of a state; the logits of arms with Gumbel noise."""
-        with torch.no_grad():
-            said = self._network(torch.as_tensor(state)[None])
-        answer = {"arms": said.arms[0].numpy(), "log_step": said.log_step[0].numpy()}
+        network, seen = self._network, state * self._seen
+        objective = objective_of_state(state)
+        head = network.arms[OBJECTIVES[objective]]
+        weight, bias = (values.detach().numpy() for values in head.line())
+        arms = _linear(_hidden(seen, head.trunk), head.bent) + weight @ seen + bias
+        arms *= self._guides[objective]
         if self._rng is not None:
-            answer["arms"] = answer["arms"] + self._rng.gumbel(size=len(ARMS)).astype(np.float32)
+            arms = arms + self._rng.gumbel(size=len(ARMS)).astype(np.float32)
+        of_modes = _hidden(seen, network.mode_trunk)
+        answer = {"arms": arms, "log_step": _linear(of_modes, network.step)}
         for part in PARTS:
-            answer[f"{part}_modes"] = said.modes[part][0].numpy()
-            answer[f"{part}_means"] = self._network.means(part)
+            bonus = network.get_buffer(f"{part}_bonus").numpy()
+            answer[f"{part}_modes"] = _linear(of_modes, network.modes[part]) + bonus
+            answer[f"{part}_means"] = network.means(part)
         return answer
+
+
+def _hidden(state: NDArray[np.float32], trunk: nn.Module) -> NDArray[np.float32]:
+    first, _, second, _ = trunk.children()
+    return np.tanh(_linear(np.tanh(_linear(state, first)), second))
+
+
+def _linear(values: NDArray[np.float32], layer: nn.Module) -> NDArray[np.float32]:
+    weight, bias = (one.detach().numpy() for one in layer.parameters())
+    found: NDArray[np.float32] = weight @ values + bias
+    return found
 
 
 def sampled(

@@ -30,20 +30,34 @@ if TYPE_CHECKING:
 LEVELS = (0.0, -0.26, 0.26, -0.55, 0.55, -0.97, 0.97, -3.0, 3.0)
 LEVEL_GENE = 3  # of the weight genes; see GeneWeight in the kernel
 UNLIMITED = 10**9  # evaluations
+MOST_TURNS = 4  # over all graphs, kinds of devices and objectives; after the first, variations
 
 
 def arm_tasks(options: DataOptions, side: str, count: int, seed: int) -> list[ArmTask]:
-    """Return problems with something to gain: families, devices and objectives take turns.
+    """Return problems with something to gain, as many of each objective where there are.
+
+    Families and devices take turns; on the train side each graph comes as it is at first, later
+    some as variations.
 
     Raises:
         UsageError: there is none.
 
     Cost: the heuristics of each problem; 20 ms per 1,000 ops.
     """
+    missing = {
+        name: len(part)
+        for name, part in zip(
+            dict.fromkeys(options.objectives),
+            np.array_split(np.arange(count), len(set(options.objectives))),
+            strict=True,
+        )
+    }
     found: list[ArmTask] = []
     for spec in _specs(options, side, seed):
-        if len(found) == count:
+        if not any(missing.values()):
             break
+        if missing[spec.objective] == 0:
+            continue
         try:
             task = Task(spec)
         except ModelError:
@@ -53,6 +67,7 @@ def arm_tasks(options: DataOptions, side: str, count: int, seed: int) -> list[Ar
         run.heuristics()
         if run.goes_on():
             found.append(made)
+            missing[spec.objective] -= 1
     if not found:
         raise UsageError(f"data: no problem of the {side} side has anything to gain")
     return found
@@ -68,7 +83,7 @@ def mode_table(
     """Return what the ends of long searches are worth on the problems of all others.
 
     Args:
-        tasks: training problems.
+        tasks: training problems; the first `mode_problems` of the part count.
         part: "time": those whose objective counts time; "memory": the others.
         options: how long, and how many.
         seed: of the searches, and of the choice.
@@ -77,6 +92,7 @@ def mode_table(
     Cost: per problem `elite_evaluations` and then `candidates` evaluations.
     """
     tasks = [task for task in tasks if (task.objective.per_ns > 0) == (part == "time")]
+    tasks = tasks[: options.mode_problems]
     rng = np.random.default_rng(seed)
     elites, gains = [], []
     for number, task in enumerate(tasks):
@@ -149,17 +165,22 @@ def _best_rule(task: ArmTask) -> float:
 
 
 def _specs(options: DataOptions, side: str, seed: int) -> Iterator[TaskSpec]:
-    """Yield tasks: each graph on each kind of devices, objectives drawn, then once more."""
+    """Yield tasks: each graph on each kind of devices for each objective; then variations."""
     rng = np.random.default_rng((seed, side == VALID))
     entries = by_turns(entries_of(side, options))
     if side == TRAIN and options.limit:
         entries = entries[: options.limit]
-    for turn in range(len(options.devices) * len(options.objectives)):
+    kinds, objectives = options.devices, options.objectives
+    turns = len(kinds) * len(objectives)
+    varied = options.varied if side == TRAIN else 0.0
+    for turn in range(turns * (MOST_TURNS if varied else 1)):
         for place, entry in enumerate(entries):
-            devices = options.devices[(turn + place) % len(options.devices)]
+            devices = kinds[(turn + place) % len(kinds)]
             drawn = int(rng.integers(1 << 30))
+            is_varied = turn >= turns or rng.random() < varied
             yield TaskSpec(
                 key=entry.key,
-                objective=options.objectives[int(rng.integers(len(options.objectives)))],
+                objective=objectives[(turn // len(kinds) + place) % len(objectives)],
                 devices=f"{RANDOM}:{drawn}" if devices == RANDOM else devices,
+                variation=drawn if varied and is_varied else -1,
             )

@@ -11,8 +11,10 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from regal.errors import ModelError
-from regal.learning.prior_network import PARTS, STATE
+from regal.learning.prior_network import ASKED, OBJECTIVES, PARTS, STATE
+from regal.policy.inputs import CONTEXT
 from regal.policy.model import FORMAT, METADATA, PRIOR, PolicyNetwork, feature_names
+from regal.search.devices.guide import ARMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +34,10 @@ def prior_onnx(network: PriorNetwork, notes: Mapping[str, Any]) -> bytes:
         notes: what a model card says: data, seed, results. JSON values.
     """
     graph = _Graph()
-    seen, of_modes = graph.trunk(network.trunk), graph.trunk(network.mode_trunk)
-    bent = graph.linear(seen, network.arms)
-    graph.node("Add", [bent, graph.linear("state", network.straight)], "arms")
-    outputs = {"arms": network.arms.out_features, "log_step": 1}
+    seen = graph.node("Mul", ["state", graph.constant(network.get_buffer("seen"))], "seen")
+    of_modes = graph.trunk(seen, network.mode_trunk)
+    graph.arms(seen, network)
+    outputs = {"arms": len(ARMS), "log_step": 1}
     for part in PARTS:
         head = network.modes[part]
         raw = graph.linear(of_modes, head)
@@ -78,7 +80,9 @@ def require_prior_parity(network: PriorNetwork, data: bytes, tolerance: float = 
     Raises:
         ModelError: it is above `tolerance`.
     """
-    states = np.random.default_rng(0).normal(size=(8, STATE)).astype(np.float32)
+    states = np.random.default_rng(0).normal(size=(9, STATE)).astype(np.float32)
+    states[:, CONTEXT.index("time_weight")] = np.repeat((1.0, 0.0, 0.5), 3)
+    states[:, CONTEXT.index("is_balanced")] = np.repeat((0.0, 0.0, 1.0), 3)
     found = PolicyNetwork(data, "exported network").run({"state": states})
     with torch.no_grad():
         said = network(torch.as_tensor(states))
@@ -108,12 +112,39 @@ class _Graph:
         return output
 
     def linear(self, value: str, layer: nn.Linear) -> str:
-        weight, bias = self.constant(layer.weight.T.contiguous()), self.constant(layer.bias)
-        product = self.node("MatMul", [value, weight], f"product_{len(self.nodes)}")
-        return self.node("Add", [product, bias], f"sum_{len(self.nodes)}")
+        return self.product(value, layer.weight, layer.bias)
 
-    def trunk(self, layers: nn.Sequential) -> str:
-        value = "state"
+    def product(self, value: str, weight: Tensor, bias: Tensor) -> str:
+        names = self.constant(weight.T.contiguous()), self.constant(bias)
+        product = self.node("MatMul", [value, names[0]], f"product_{len(self.nodes)}")
+        return self.node("Add", [product, names[1]], f"sum_{len(self.nodes)}")
+
+    def arms(self, seen: str, network: PriorNetwork) -> None:
+        """Add the arms of all objectives, each times whether it is asked for and guided."""
+        places = [CONTEXT.index(name) for name in ASKED]
+        picked = [self.constant(torch.eye(STATE)[:, place : place + 1]) for place in places]
+        weight, balanced = (
+            self.node("MatMul", ["state", one], f"asked_{i}") for i, one in enumerate(picked)
+        )
+        timed = self.node("Sign", [weight], "counts_time")
+        one = self.constant(torch.ones(1))
+        asked = {
+            "time": self.node("Sub", [timed, balanced], "is_time"),
+            "memory": self.node("Sub", [one, timed], "is_memory"),
+            "balanced": balanced,
+        }
+        parts = []
+        for i, name in enumerate(OBJECTIVES):
+            head = network.arms[name]
+            bent = self.linear(self.trunk(seen, head.trunk), head.bent)
+            line = self.product(seen, *head.line())
+            worth = self.node("Add", [bent, line], f"worth_{name}")
+            guides = self.constant(network.get_buffer("guides")[i : i + 1])
+            share = self.node("Mul", [asked[name], guides], f"share_{name}")
+            parts.append(self.node("Mul", [worth, share], f"arms_{name}"))
+        self.node("Sum", parts, "arms")
+
+    def trunk(self, value: str, layers: nn.Sequential) -> str:
         for layer in (layers[0], layers[2]):
             value = self.node("Tanh", [self.linear(value, layer)], f"tanh_{len(self.nodes)}")
         return value

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from regal.learning.options import REINFORCE
 from regal.learning.prior_arms import ArmTask, Steps, greedy_gain, learn, sampled
+from regal.learning.prior_choice import Chosen
 from regal.learning.prior_data import arm_tasks, mode_table
 from regal.learning.prior_modes import chosen_modes, train_modes
-from regal.learning.prior_network import PARTS, PriorNetwork
+from regal.learning.prior_network import OBJECTIVES, PARTS, PriorNetwork
+from regal.learning.prior_values import Detours, Memory, detours, learn_worth
 from regal.learning.standing import Progress
 from regal.learning.trainer import BEST, CHECKPOINT
 from regal.learning.workload import TRAIN, VALID
@@ -21,6 +24,8 @@ from regal.learning.workload import TRAIN, VALID
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from regal.learning.metrics import Metrics
     from regal.learning.options import TrainConfig
@@ -43,8 +48,10 @@ class PriorTrainer:
         self._network: PriorNetwork | None = None
         self._average: dict[str, torch.Tensor] = {}  # of the weights; validated and exported
         self._optimizer: torch.optim.Optimizer | None = None
+        self._memory = Memory(config.learner.replay_capacity)
         self._iteration = self._searches = self._stale = 0
-        self._gain, self._best = math.nan, -math.inf
+        self._gain = math.nan
+        self._chosen = Chosen()
 
     @property
     def network(self) -> PriorNetwork:
@@ -52,6 +59,12 @@ class PriorTrainer:
         if self._network is None:
             raise AssertionError("the run has not started")
         return self._network
+
+    @property
+    def _adam(self) -> torch.optim.Optimizer:
+        if self._optimizer is None:
+            raise AssertionError("the run has not started")
+        return self._optimizer
 
     def start(self) -> None:
         """Learn the modes. Cost: long searches on all problems, then candidates on all of them."""
@@ -62,7 +75,7 @@ class PriorTrainer:
             modes[part] = chosen_modes(table, min(options.modes, len(table.candidates)))
             means[part], always[part] = table.candidates[modes[part]], table.always
             tables[part] = table
-        network = PriorNetwork(means, always, seed)
+        network = PriorNetwork(means, always, seed, sees_graph=self._config.network.sees_graph)
         for part in PARTS:
             train_modes(
                 network, part, tables[part], modes[part], steps=options.mode_steps, seed=seed
@@ -90,46 +103,88 @@ class PriorTrainer:
         return progress
 
     def iterate(self) -> float:
-        """Do one iteration; return the mean reward."""
-        options, prior = self._config.trainer, self._config.prior
+        """Do one iteration; return the mean reward, or the mean worth of what was tried, over 100.
+
+        Both are log-ratios: to the unguided portfolio, and to what the policy would have chosen.
+        """
+        is_on_policy = self._config.learner.algorithm == REINFORCE
+        reward = self._reinforce() if is_on_policy else self._take_detours()
+        for name, values in self.network.state_dict().items():
+            self._average[name] += (1.0 - self._config.prior.average) * (
+                values - self._average[name]
+            )
+        self._iteration += 1
+        return reward
+
+    def _drawn(self) -> tuple[ArmTask, int, int]:
+        """Return a task, a number of evaluations, and the seed of a search."""
+        prior = self._config.prior
+        task = self._tasks[int(self._rng.integers(len(self._tasks)))]
+        evaluations = int(self._rng.choice(prior.budgets, p=_shares(prior.budget_weights)))
+        return task, evaluations, int(self._rng.integers(self._config.search.seeds))
+
+    def _reinforce(self) -> float:
+        """Draw runs, and follow the policy gradient."""
+        options = self._config.trainer
         batches: list[Sequence[Steps]] = []
         for _ in range(options.tasks):
-            task = self._tasks[int(self._rng.integers(len(self._tasks)))]
-            evaluations = int(self._rng.choice(prior.budgets, p=_shares(prior.budget_weights)))
-            seed = int(self._rng.integers(self._config.search.seeds))
+            task, evaluations, seed = self._drawn()
             batches.append(
                 [
                     sampled(self.network, task, evaluations, seed, self._rng)
                     for _ in range(options.samples)
                 ]
             )
-        if self._optimizer is None:
-            raise AssertionError("the run has not started")
-        learn(self.network, self._optimizer, batches, self._config.learner.entropy)
-        for name, values in self.network.state_dict().items():
-            self._average[name] += (1.0 - prior.average) * (values - self._average[name])
-        self._iteration += 1
+        learn(self.network, self._adam, batches, self._config.learner.entropy)
         self._searches += options.tasks * options.samples
         return float(np.mean([run.reward for runs in batches for run in runs]))
 
-    def gains(self, tasks: Sequence[ArmTask], evaluations: int) -> list[float]:
+    def _take_detours(self) -> float:
+        """Try other arms at some choices, and learn from all that was tried lately."""
+        options, learner = self._config.trainer, self._config.learner
+        found: list[Detours] = []
+        for _ in range(options.tasks):
+            task, evaluations, seed = self._drawn()
+            one = detours(self.network, task, evaluations, seed, self._rng, options.samples)
+            if one is not None:
+                found.append(one)
+                self._searches += int(one.tried.sum())
+        self._memory.add(found)
+        for _ in range(learner.replays if self._memory.rows else 0):
+            drawn = self._memory.drawn(learner.replay_batch, self._rng)
+            learn_worth(self.network, self._adam, *drawn)
+        return float(np.mean([one.worth[one.tried].mean() for one in found])) / 100.0
+
+    def gains(self, tasks: Sequence[ArmTask], evaluations: int) -> NDArray[np.float64]:
         """Return the log-ratio of the unguided to the guided value, over seeds of validation."""
         seeds = range(VALID_SEED, VALID_SEED + self._config.search.valid_seeds)
         network = network_of(self._state_of_network())
-        return [
-            float(np.mean([greedy_gain(network, task, evaluations, seed) for seed in seeds]))
-            for task in tasks
-        ]
+        return np.array(
+            [
+                np.mean([greedy_gain(network, task, evaluations, seed) for seed in seeds])
+                for task in tasks
+            ]
+        )
 
     def _validate(self, folder: Path, metrics: Metrics) -> None:
-        by_budget = {n: self.gains(self._valid, n) for n in self._config.prior.budgets}
-        self._gain = float(np.mean(list(by_budget.values())))
-        values = {f"gain_{n}": float(np.mean(gains)) for n, gains in by_budget.items()}
+        budgets = self._config.prior.budgets
+        gains = np.stack([self.gains(self._valid, n) for n in budgets])
+        values, self._stale = {}, self._stale + 1
+        for name in OBJECTIVES:
+            rows = [i for i, task in enumerate(self._valid) if task.objective.name == name]
+            if not rows:
+                continue
+            of_name = gains[:, rows]
+            errors = of_name.std(axis=1) / math.sqrt(len(rows))
+            for budget, mean, error in zip(budgets, of_name.mean(axis=1), errors, strict=True):
+                values[f"{name}_{budget}"] = float(mean)
+                values[f"{name}_{budget}_error"] = float(error)
+            if self._chosen.takes(name, of_name, self._iteration, self._average):
+                self._stale = 0
+        self._gain = float(gains.mean())
         metrics.write("valid", self._iteration, {"gain": self._gain, **values})
-        self._stale += 1
-        if self._gain > self._best:
-            self._best, self._stale = self._gain, 0
-            _replace(folder / BEST, self._state_of_network())
+        best = {**self._state_of_network(), "weights": self._chosen.weights(self._average)}
+        _replace(folder / BEST, {**best, "chosen": self._chosen.notes()})
 
     def _has_stopped(self) -> bool:
         patience = self._config.trainer.patience
@@ -142,17 +197,17 @@ class PriorTrainer:
             searches=self._searches,
             reward=reward,
             valid=self._gain,
-            best=self._best,
+            best=self._chosen.score,
             seconds=time.perf_counter() - started,
         )
 
     def _adopt(self, network: PriorNetwork) -> None:
         self._network = network
         self._average = {name: values.clone() for name, values in network.state_dict().items()}
-        learned = [network.trunk, network.arms, network.straight]
-        self._optimizer = torch.optim.Adam(
-            [parameter for part in learned for parameter in part.parameters()],
+        self._optimizer = torch.optim.AdamW(
+            network.arms.parameters(),
             lr=self._config.learner.learning_rate,
+            weight_decay=self._config.prior.decay,
         )
 
     def _state_of_network(self) -> dict[str, Any]:
@@ -160,19 +215,20 @@ class PriorTrainer:
         return {
             "means": {part: network.means(part) for part in PARTS},
             "always": network.always,
+            "sees_graph": network.sees_graph,
             "weights": self._average,
         }
 
     def _save(self, path: Path) -> None:
-        if self._optimizer is None:
-            raise AssertionError("the run has not started")
         state = {
             "network": self._state_of_network(),
             "weights": self.network.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": self._adam.state_dict(),
             "rng": self._rng.bit_generator.state,
             "counts": (self._iteration, self._searches, self._stale),
-            "gains": (self._gain, self._best),
+            "gain": self._gain,
+            "chosen": self._chosen,
+            "memory": self._memory.rows,
         }
         _replace(path, state)
 
@@ -185,16 +241,16 @@ class PriorTrainer:
         self._adopt(network_of(state["network"]))
         self._average = state["network"]["weights"]
         self.network.load_state_dict(state["weights"])
-        if self._optimizer is not None:
-            self._optimizer.load_state_dict(state["optimizer"])
+        self._adam.load_state_dict(state["optimizer"])
         self._rng.bit_generator.state = state["rng"]
         self._iteration, self._searches, self._stale = state["counts"]
-        self._gain, self._best = state["gains"]
+        self._gain, self._chosen = state["gain"], state["chosen"]
+        self._memory.rows = state["memory"]
 
 
 def network_of(state: dict[str, Any]) -> PriorNetwork:
     """Return the network that a run kept as its best."""
-    network = PriorNetwork(state["means"], state["always"], 0)
+    network = PriorNetwork(state["means"], state["always"], 0, sees_graph=state["sees_graph"])
     network.load_state_dict(state["weights"])
     return network
 

@@ -22,6 +22,7 @@ from regal.learning.metrics import Metrics
 from regal.learning.network import new_network, parameter_count
 from regal.learning.paper import PaperPolicy
 from regal.learning.prior_export import prior_onnx, require_prior_parity
+from regal.learning.prior_network import with_fixed_arms
 from regal.learning.prior_training import PriorTrainer, network_of
 from regal.learning.toy import ToyEnvironment, ToyWorkload
 from regal.learning.trainer import BEST, CHECKPOINT, Trainer
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from regal.learning.workload import Workload
 
 CONFIG, POLICY = "config.json", "policy.onnx"
+FIXED = "fixed.onnx"  # the default method's policy with arms that have learned nothing: a control
 PARITY_SAMPLES = 3
 
 
@@ -126,14 +128,17 @@ def _run_prior(
         else:
             trainer.start()
         progress = trainer.run(folder, metrics, report)
-    network = network_of(torch.load(folder / BEST, weights_only=False))
+    best = torch.load(folder / BEST, weights_only=False)
+    network = network_of(best)
     notes = {
         "config": config_to_dict(config),
         "searches": progress.searches,
         "valid_gain": progress.best,
+        "chosen": best["chosen"],
     }
     data = prior_onnx(network, notes)
     parity = require_prior_parity(network, data)
+    write_atomically(folder / FIXED, prior_onnx(with_fixed_arms(network), notes))
     write_atomically(folder / POLICY, data)
     return Trained(
         policy=folder / POLICY,

@@ -36,8 +36,10 @@ RULE_ARMS: Mapping[str, tuple[DeviceRule, ...]] = {
     "greedy-memory": (DeviceRule.GREEDY_MEMORY,),
     "spread": (DeviceRule.ROUND_ROBIN, DeviceRule.M_TOPO),
 }
-STRATEGY, LOCAL, ANNEAL, GENETIC = "strategy", "local", "anneal", "genetic"
-SEARCH_ARMS = (STRATEGY, LOCAL, ANNEAL, GENETIC)
+# "modes" is the evolution strategy from the likeliest means of the prior, once; "strategy" goes on
+# with the strategy where it was, at first from the plain heuristic.
+STRATEGY, MODES, LOCAL, ANNEAL, GENETIC = "strategy", "modes", "local", "anneal", "genetic"
+SEARCH_ARMS = (STRATEGY, MODES, LOCAL, ANNEAL, GENETIC)
 ARMS = (*SEARCH_ARMS, *RULE_ARMS)
 # Columns of the state after the context of the problem.
 PROGRESS = (

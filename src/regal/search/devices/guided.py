@@ -13,6 +13,7 @@ from regal.search.devices.guide import (
     FIRST_RULES,
     GENETIC,
     LOCAL,
+    MODES,
     PROGRESS,
     RULE_ARMS,
     STRATEGY,
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from regal.search.devices.guide import Guide
 
 GUIDED_EVALUATIONS = 1_200  # after them the stages take turns as they do without a policy
-# Evaluations of a slice. The strategy goes on where it was; the others begin anew from the best
-# schedules, so each of their slices is twice as long as the one before.
-SLICES = {STRATEGY: 100, LOCAL: 100, ANNEAL: 150, GENETIC: 200}
-MOST_STRATEGY = 500  # evaluations
+# Evaluations of the slices of the strategy: small at first, so that a small budget has choices. The
+# others begin anew from the best schedules, so each of their slices is twice as long as the last.
+STRATEGY_SLICES = (40, 60, 100)
+MODES_SLICE = 60
+SLICES = {LOCAL: 50, ANNEAL: 80, GENETIC: 100}
+MOST_STRATEGY = 500  # evaluations, together with those from the modes
 OVERFLOW_WEIGHT = 20.0  # a schedule that exceeds all memory by all memory is e^20 times worse
 
 
@@ -57,31 +60,46 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
         arm = max(left, key=lambda name: scores[ARMS.index(name)])
         choices.append(Choice(arm=arm, open=tuple(left), progress=state))
         value, spent = log_value(run), run.spent
-        if arm == STRATEGY:
-            prior = guide.prior(state) if prior is None else prior
-            prior = run.strategy(SLICES[arm], prior).prior
+        length = slice_of(arm, progress.times(arm))
+        if arm == MODES:
+            prior = run.strategy(length, guide.prior(state)).prior
+            left.remove(arm)
+        elif arm == STRATEGY:
+            prior = run.strategy(length, prior).prior
         elif arm == ANNEAL:
-            run.anneal(SLICES[arm] * run.cheapness() << progress.times(arm))
+            run.anneal(length)
         elif arm == LOCAL:
-            run.local(SLICES[arm] << progress.times(arm))
+            run.local(length)
         elif arm == GENETIC:
-            run.genetic(SLICES[arm] << progress.times(arm))
+            run.genetic(length)
         else:
             run.heuristics(RULE_ARMS[arm])
             left.remove(arm)
         progress.note(arm, run.spent - spent, max(value - log_value(run), 0.0))
         progress.bound = progress.first_bound - sum(progress.gained_by.values())
         progress.overflow = float(run.best.overflow > 0)
-        if progress.spent_by.get(STRATEGY, 0) >= MOST_STRATEGY and STRATEGY in left:
+        if strategy_spent(progress) >= MOST_STRATEGY and STRATEGY in left:
             left.remove(STRATEGY)
     rest = [rule for arm, rules in RULE_ARMS.items() if arm in left for rule in rules]
     if run.goes_on() and rest:
         run.heuristics(rest)
-    missing = STRATEGY_EVALUATIONS - progress.spent_by.get(STRATEGY, 0)
+    missing = STRATEGY_EVALUATIONS - strategy_spent(progress)
     if run.goes_on() and missing > 0:
         run.strategy(missing, prior)
     run.rounds()
     return choices
+
+
+def slice_of(arm: str, times: int) -> int:
+    """Return the evaluations of the next slice of an arm that has had so many; 0: of a rule."""
+    if arm == STRATEGY:
+        return STRATEGY_SLICES[min(times, len(STRATEGY_SLICES) - 1)]
+    return MODES_SLICE if arm == MODES else SLICES.get(arm, 0) << times
+
+
+def strategy_spent(progress: Progress) -> int:
+    """Return the evaluations of the strategy so far, from whatever start."""
+    return progress.spent_by.get(STRATEGY, 0) + progress.spent_by.get(MODES, 0)
 
 
 def first_progress(run: PortfolioRun) -> Progress:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
+from regal._native import DeviceRule
 from regal.plan.schedule_problem import UNLIMITED
 from regal.search.devices.anneal import anneal
 from regal.search.devices.brkga import DeviceBrkgaOptions, run_device_brkga
 from regal.search.devices.compact import compact_devices, decoder_for
 from regal.search.devices.es import DeviceEsOptions, run_device_es
+from regal.search.devices.guide import FIRST_RULES
 from regal.search.devices.local import DeviceLocalOptions, run_device_local
 from regal.search.devices.outcomes import score_of, simulated
 from regal.search.devices.types import CurvePoint, DeviceOutcome
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
         CompactDevices,
         DeviceDecoder,
         DeviceFigures,
-        DeviceRule,
         DeviceSchedule,
         DeviceScore,
         NamedSchedule,
@@ -45,6 +46,16 @@ STRATEGY_EVALUATIONS = 300  # of the evolution strategy: it gains most at first
 LOCAL_EVALUATIONS = 400
 ANNEAL_EVALUATIONS = 600
 GENETIC_EVALUATIONS = 600
+# All rules: those of about one evaluation each, then by what they take.
+CHEAP_FIRST = (
+    *FIRST_RULES,
+    DeviceRule.ROUND_ROBIN,
+    DeviceRule.M_TOPO,
+    DeviceRule.FILE_ORDER,
+    DeviceRule.BFS,
+    DeviceRule.DFS,
+    DeviceRule.GREEDY_MEMORY,
+)
 CHEAP_FACTOR = 8  # of evaluations of the annealing for one of another stage, where it is plain
 
 
@@ -61,7 +72,8 @@ def regal(
 
     It is never worse than the best heuristic, and it stops when a proven bound is reached. The
     evaluations of each stage do not depend on the budget: a run that the clock ended is repeated
-    by its number of evaluations. The heuristics always run.
+    by its number of evaluations. Of a budget too small for all heuristics, the cheap ones come
+    first, and those that do not fit are left out; the first always runs.
 
     Cost: the heuristics take 15 to 40 ms for 1,000 ops on two devices; an evaluation of the other
     stages about 50 to 150 ns per op and device.
@@ -171,20 +183,40 @@ class PortfolioRun:
     def heuristics(self, rules: Sequence[DeviceRule] = ()) -> Sequence[NamedSchedule]:
         """Run schedules that need no search, and return them, best first; no rules: all.
 
-        The first ones are always kept; later ones only if the budget has room for all of them.
+        The first ones count as far as the budget has room for them, cheap ones first; later ones
+        only if it has room for all of them.
         """
-        objective = self._objective
-        named, spent = _native.heuristic_schedules(
-            self._problem.native, objective.per_ns, objective.per_byte, rules
-        )
+        named, spent = self._ruled(rules)
         limit = self._budget.evaluations
-        if self._kept and limit is not None and self._spent + spent > limit:
-            return ()
+        if limit is not None and self._spent + spent > limit:
+            if self._kept:
+                return ()
+            named, spent = self._fitting(rules or CHEAP_FIRST, limit)
         self._spent += spent
         for one in named[:MOST_STARTS]:
             self._keep(one.schedule)
         self._mark()
         return named
+
+    def _ruled(self, rules: Sequence[DeviceRule]) -> tuple[Sequence[NamedSchedule], int]:
+        objective = self._objective
+        return _native.heuristic_schedules(
+            self._problem.native, objective.per_ns, objective.per_byte, rules
+        )
+
+    def _fitting(
+        self, rules: Sequence[DeviceRule], limit: int
+    ) -> tuple[Sequence[NamedSchedule], int]:
+        """Return what those rules give that fit into a limit one by one, best first."""
+        found: list[NamedSchedule] = []
+        total = 0
+        for rule in rules:
+            named, spent = self._ruled((rule,))
+            if total + spent <= limit or not found:
+                found += named
+                total += spent
+        ranked = sorted(found, key=lambda one: (one.score.overflow, one.score.value))
+        return ranked, total
 
     def strategy(self, evaluations: int, prior: WeightPrior | None = None) -> Adapted:
         """Search over the weights of node features, from a prior or the plain heuristic.
