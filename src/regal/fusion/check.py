@@ -108,11 +108,9 @@ class Judge:
                 raise PlanError(f"{where}: op {self._op(op)} cannot run on device {kernel.device}")
         if len(ops) > 1 and len(ops) > problem.most_ops:
             raise PlanError(f"{where} has {len(ops)} ops; {problem.most_ops} at most")
-        anchors = [op for op in ops if op in problem.anchors]
-        apart = [op for op in ops if op in problem.not_with_anchors]
-        if len(anchors) > 1 or (anchors and apart):
-            a, b = (*anchors, *apart)[:2]
-            raise PlanError(f"{where}: {self._op(a)} and {self._op(b)} cannot share a kernel")
+        for a in problem.anchors.intersection(ops):
+            for b in (problem.anchors | problem.not_with_anchors).intersection(ops) - {a}:
+                raise PlanError(f"{where}: {self._op(a)} and {self._op(b)} cannot share a kernel")
         place = {op: position for position, op in enumerate(ops)}
         joined = {op: {op} for op in ops}
         for op in ops:
