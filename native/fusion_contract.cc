@@ -96,12 +96,16 @@ void Contraction::add_touches(const GroupMerger& groups, std::span<const int32_t
 }
 
 void Contraction::drop_inner(std::span<const int32_t> sizes) {
+  is_inner_.assign(bytes_.size(), 0);
+  for (size_t s = 0; s < bytes_.size(); ++s) {
+    const bool is_given = static_cast<int32_t>(s) < problem_->n_storages && problem_->is_input[s];
+    const int32_t user = only_user_[s];
+    is_inner_[s] = user >= 0 && sizes[user] > 1 && is_read_[s] && !is_given && !is_output_[s];
+  }
   size_t kept = 0;
   for (size_t i = 0; i < touches_.size(); i += 2) {
     const int64_t s = touches_[i + 1];
-    const bool is_given = s < problem_->n_storages && problem_->is_input[s];
-    const int32_t user = only_user_[s];
-    if (user >= 0 && sizes[user] > 1 && is_read_[s] && !is_given && !is_output_[s]) continue;
+    if (is_inner_[s]) continue;
     touches_[kept++] = touches_[i];
     touches_[kept++] = s;
   }

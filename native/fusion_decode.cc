@@ -28,7 +28,8 @@ int64_t most_saved(const FusionProblem& problem, int32_t op) {
 
 }  // namespace
 
-FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity)
+FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity,
+                             const FusionDevices* devices)
     : problem_(&problem),
       objective_(objective),
       capacity_(capacity),
@@ -49,6 +50,9 @@ FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& obje
   genes_.priority = genes_.layout + static_cast<int64_t>(layouts_.keyed().size());
   genes_.weight = genes_.priority + problem.n_ops;
   genes_.size = genes_.weight + 1;
+  if (devices == nullptr) return;
+  placer_.emplace(problem, *devices, objective);
+  genes_.size = genes_.priority + placer_->n_genes();
 }
 
 void FusionDecoder::fuse(std::span<const uint32_t> keys) {
@@ -90,6 +94,7 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
   layouts_.decode(genes.subspan(genes_.layout, layouts_.keyed().size()), chosen_);
   times_.set_layouts(chosen_);
   fuse(genes.first(producers_.size()));
+  if (placer_) return place(genes);
   Score score{0, 0, 0, 0};
   for (const int32_t group : groups_) score.time += group_ns_[group];
   for (const int32_t t : times_.copied()) score.time += problem_->convert[problem_->at(t, 0)];
@@ -111,11 +116,30 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
   return score;
 }
 
+Score FusionDecoder::place(std::span<const uint32_t> genes) {
+  contraction_.build(merger_, groups_, chosen_, times_);
+  starts_.assign(1, 0);
+  members_.clear();
+  for (const int32_t group : groups_) {
+    const auto members = merger_.members(group);
+    members_.insert(members_.end(), members.begin(), members.end());
+    starts_.push_back(static_cast<int32_t>(members_.size()));
+  }
+  const Score score =
+      placer_->place(contraction_, times_, starts_, members_, chosen_, genes.subspan(genes_.priority));
+  order_ = placer_->schedule().order;
+  return score;
+}
+
 Decoded FusionDecoder::decode_fully(std::span<const uint32_t> genes) {
   Decoded found;
   found.score = score(genes, true);
   found.order = order_;
   found.problem = contraction_.problem();
+  if (placer_) {
+    found.schedule = placer_->schedule();
+    found.rows.assign(placer_->rows().begin(), placer_->rows().end());
+  }
   found.pair_tensors.assign(contraction_.pair_tensors().begin(), contraction_.pair_tensors().end());
   for (const int32_t group : groups_) {
     FusedKernel& kernel = found.kernels.emplace_back();

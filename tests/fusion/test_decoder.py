@@ -21,7 +21,7 @@ def decoded(
     problem: FusionProblem, genes: np.ndarray[tuple[int], np.dtype[np.uint32]]
 ) -> tuple[FusionPlan, _native.DeviceScore]:
     native = fusion_numbers(problem).native
-    kernels, order, numbers, pairs, score = _native.decode_fusion(
+    kernels, order, numbers, pairs, score, _, _ = _native.decode_fusion(
         native, 1.0, 1.0, UNLIMITED, genes
     )
     rows = [Kernel(ops=tuple(ops), tensor=t, layout=layout) for ops, t, layout in kernels]
