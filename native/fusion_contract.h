@@ -19,9 +19,9 @@ struct FusedKernel {
 
 // Kernels as the ops of a smaller graph. Storages: those of the graph, then one per copied tensor.
 // A storage that only one kernel of several ops uses, which makes and reads it, takes no memory.
-class Contraction {
+class FusedGraph {
  public:
-  explicit Contraction(const FusionProblem& problem);
+  explicit FusedGraph(const FusionProblem& problem);
 
   // Kernels: the groups in this sequence, then the copies. All arguments are read, not kept.
   // Cost: O((ops + reads) log).

@@ -36,7 +36,7 @@ FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& obje
       layouts_(problem),
       times_(problem),
       merger_(problem),
-      contraction_(problem),
+      fused_(problem),
       chosen_(problem.n_ops, 0),
       group_ns_(problem.n_ops, 0) {
   for (int32_t v = 0; v < problem.n_ops; ++v) {
@@ -99,14 +99,14 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
   for (const int32_t group : groups_) score.time += group_ns_[group];
   for (const int32_t t : times_.copied()) score.time += problem_->convert[problem_->at(t, 0)];
   if (needs_memory) {
-    contraction_.build(merger_, groups_, chosen_, times_);
-    keys_.assign(contraction_.n_kernels(), kNeutralKey);
-    for (int32_t v = problem_->n_ops - 1; v >= 0; --v) keys_[contraction_.kernel_of(v)] = genes[genes_.priority + v];
-    for (size_t i = 0; i < contraction_.copied().size(); ++i) {
-      const int32_t maker = problem_->producer[contraction_.copied()[i]];
-      if (maker >= 0) keys_[contraction_.n_groups() + i] = genes[genes_.priority + maker];
+    fused_.build(merger_, groups_, chosen_, times_);
+    keys_.assign(fused_.n_kernels(), kNeutralKey);
+    for (int32_t v = problem_->n_ops - 1; v >= 0; --v) keys_[fused_.kernel_of(v)] = genes[genes_.priority + v];
+    for (size_t i = 0; i < fused_.copied().size(); ++i) {
+      const int32_t maker = problem_->producer[fused_.copied()[i]];
+      if (maker >= 0) keys_[fused_.n_groups() + i] = genes[genes_.priority + maker];
     }
-    const CompactProblem compact(contraction_.problem());
+    const CompactProblem compact(fused_.problem());
     OrderDecoder decoder(compact);
     score.peak = decoder.decode(Decoder::Forced, keys_, genes[genes_.weight]);
     order_.assign(decoder.order().begin(), decoder.order().end());
@@ -117,7 +117,7 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
 }
 
 Score FusionDecoder::place(std::span<const uint32_t> genes) {
-  contraction_.build(merger_, groups_, chosen_, times_);
+  fused_.build(merger_, groups_, chosen_, times_);
   starts_.assign(1, 0);
   members_.clear();
   for (const int32_t group : groups_) {
@@ -126,7 +126,7 @@ Score FusionDecoder::place(std::span<const uint32_t> genes) {
     starts_.push_back(static_cast<int32_t>(members_.size()));
   }
   const Score score =
-      placer_->place(contraction_, times_, starts_, members_, chosen_, genes.subspan(genes_.priority));
+      placer_->place(fused_, times_, starts_, members_, chosen_, genes.subspan(genes_.priority));
   order_ = placer_->schedule().order;
   return score;
 }
@@ -135,12 +135,12 @@ Decoded FusionDecoder::decode_fully(std::span<const uint32_t> genes) {
   Decoded found;
   found.score = score(genes, true);
   found.order = order_;
-  found.problem = contraction_.problem();
+  found.problem = fused_.problem();
   if (placer_) {
     found.schedule = placer_->schedule();
     found.rows.assign(placer_->rows().begin(), placer_->rows().end());
   }
-  found.pair_tensors.assign(contraction_.pair_tensors().begin(), contraction_.pair_tensors().end());
+  found.pair_tensors.assign(fused_.pair_tensors().begin(), fused_.pair_tensors().end());
   for (const int32_t group : groups_) {
     FusedKernel& kernel = found.kernels.emplace_back();
     const auto members = merger_.members(group);
@@ -148,7 +148,7 @@ Decoded FusionDecoder::decode_fully(std::span<const uint32_t> genes) {
     std::sort(kernel.ops.begin(), kernel.ops.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
     kernel.layout = merger_.layout_of(group);
   }
-  for (const int32_t tensor : contraction_.copied()) {
+  for (const int32_t tensor : fused_.copied()) {
     FusedKernel& kernel = found.kernels.emplace_back();
     kernel.tensor = tensor;
     kernel.layout = 1 - made_in(*problem_, chosen_, tensor);

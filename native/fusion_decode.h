@@ -77,7 +77,7 @@ class FusionDecoder {
   LayoutDecoder layouts_;
   KernelTimes times_;
   GroupMerger merger_;
-  Contraction contraction_;
+  FusedGraph fused_;
   std::optional<FusionPlacer> placer_;
   std::vector<int32_t> producers_;
   std::vector<int64_t> saved_;  // like producers_: ns that fusing it with all its consumers saves

@@ -40,7 +40,7 @@ int64_t FusionPlacer::n_genes() const {
 }
 
 // A tensor that is made and read inside one kernel, in a storage that is inner, is no tensor here.
-void FusionPlacer::list_tensors(const Contraction& kernels, const KernelTimes& times, const Layouts& layouts) {
+void FusionPlacer::list_tensors(const FusedGraph& kernels, const KernelTimes& times, const Layouts& layouts) {
   const FusionProblem& p = *problem_;
   rows_.clear();
   producers_.clear();
@@ -82,7 +82,7 @@ int32_t FusionPlacer::row_read(int32_t tensor, uint8_t layout, const Layouts& la
   return is_other ? copy_row_of_[tensor] : row_of_[tensor];
 }
 
-void FusionPlacer::list_storages(const Contraction& kernels) {
+void FusionPlacer::list_storages(const FusedGraph& kernels) {
   const auto bytes = kernels.bytes();
   storage_row_.assign(bytes.size(), -1);
   bytes_.clear();
@@ -104,7 +104,7 @@ void FusionPlacer::list_storages(const Contraction& kernels) {
   }
 }
 
-void FusionPlacer::list_reads(const Contraction& kernels, const Layouts& layouts) {
+void FusionPlacer::list_reads(const FusedGraph& kernels, const Layouts& layouts) {
   const FusionProblem& p = *problem_;
   reads_.clear();
   controls_.clear();
@@ -126,7 +126,7 @@ void FusionPlacer::list_reads(const Contraction& kernels, const Layouts& layouts
   }
 }
 
-void FusionPlacer::list_ops(const Contraction& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
+void FusionPlacer::list_ops(const FusedGraph& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
                             std::span<const int32_t> members, const Layouts& layouts) {
   const FusionProblem& p = *problem_;
   durations_.clear();
@@ -155,7 +155,7 @@ void FusionPlacer::list_ops(const Contraction& kernels, KernelTimes& times, std:
 }
 
 // Kernels with ops of one colocation group run on one device. Copies are free.
-void FusionPlacer::join_groups(const Contraction& kernels) {
+void FusionPlacer::join_groups(const FusedGraph& kernels) {
   joined_.resize(kernels.n_kernels());
   std::iota(joined_.begin(), joined_.end(), 0);
   const auto find = [&](int32_t k) {
@@ -196,7 +196,7 @@ void FusionPlacer::fill_genes(const DeviceProblem& small, std::span<const uint32
   std::copy(weights.begin(), weights.end(), small_genes_.begin() + layout.weight);
 }
 
-Score FusionPlacer::place(const Contraction& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
+Score FusionPlacer::place(const FusedGraph& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
                           std::span<const int32_t> members, const Layouts& layouts, std::span<const uint32_t> genes) {
   list_tensors(kernels, times, layouts);
   list_storages(kernels);

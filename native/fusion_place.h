@@ -41,7 +41,7 @@ class FusionPlacer {
 
   // Cost: O(input log) for the smaller problem, and its decoder. The worst score where no device
   // can run all ops of a colocation group.
-  Score place(const Contraction& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
+  Score place(const FusedGraph& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
               std::span<const int32_t> members, const Layouts& layouts, std::span<const uint32_t> genes);
 
   const DeviceSchedule& schedule() const { return schedule_; }
@@ -49,12 +49,12 @@ class FusionPlacer {
   std::span<const int32_t> rows() const { return rows_; }
 
  private:
-  void list_tensors(const Contraction& kernels, const KernelTimes& times, const Layouts& layouts);
-  void list_storages(const Contraction& kernels);
-  void list_reads(const Contraction& kernels, const Layouts& layouts);
-  void list_ops(const Contraction& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
+  void list_tensors(const FusedGraph& kernels, const KernelTimes& times, const Layouts& layouts);
+  void list_storages(const FusedGraph& kernels);
+  void list_reads(const FusedGraph& kernels, const Layouts& layouts);
+  void list_ops(const FusedGraph& kernels, KernelTimes& times, std::span<const int32_t> group_starts,
                 std::span<const int32_t> members, const Layouts& layouts);
-  void join_groups(const Contraction& kernels);
+  void join_groups(const FusedGraph& kernels);
   void fill_genes(const DeviceProblem& small, std::span<const uint32_t> genes);
   int32_t row_read(int32_t tensor, uint8_t layout, const Layouts& layouts) const;
 
