@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fusion_gains.h"
+
 namespace regal {
 namespace {
 
@@ -44,6 +46,7 @@ FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& obje
     producers_.push_back(v);
     saved_.push_back(most_saved(problem, v));
   }
+  rank_producers();
   rank_.resize(problem.n_ops);
   for (int32_t i = 0; i < problem.n_ops; ++i) rank_[problem.order[i]] = i;
   genes_.layout = static_cast<int64_t>(producers_.size());
@@ -53,6 +56,21 @@ FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& obje
   if (devices == nullptr) return;
   placer_.emplace(problem, *devices, objective);
   genes_.size = genes_.priority + placer_->n_genes();
+}
+
+// The greedy sequence comes first, then the others by what they could save at most.
+void FusionDecoder::rank_producers() {
+  const auto count = static_cast<int64_t>(producers_.size());
+  std::vector<int64_t> place(problem_->n_ops, -1);
+  int64_t next = 2 * count;
+  for (const int32_t v : merging_sequence(*problem_, layouts_.base())) place[v] = next--;
+  std::vector<int32_t> rest;
+  for (int32_t i = 0; i < count; ++i) {
+    if (place[producers_[i]] < 0) rest.push_back(i);
+  }
+  std::stable_sort(rest.begin(), rest.end(), [&](int32_t a, int32_t b) { return saved_[a] > saved_[b]; });
+  for (const int32_t i : rest) place[producers_[i]] = next--;
+  for (int32_t i = 0; i < count; ++i) saved_[i] = place[producers_[i]];
 }
 
 void FusionDecoder::fuse(std::span<const uint32_t> keys) {

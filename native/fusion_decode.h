@@ -66,6 +66,7 @@ class FusionDecoder {
   Decoded decode_fully(std::span<const uint32_t> genes);
 
  private:
+  void rank_producers();
   void fuse(std::span<const uint32_t> keys);
   Score score(std::span<const uint32_t> genes, bool needs_memory);
   Score place(std::span<const uint32_t> genes);
