@@ -16,6 +16,7 @@ ORDER = [
     {"cost"},
     {"frontends", "plan"},
     {"baselines", "policy", "search"},
+    {"fusion"},
     {"backends", "onnxruntime", "tensorflow"},
     {"profiling"},
     {"result"},

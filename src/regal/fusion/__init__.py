@@ -1,0 +1,1 @@
+"""Fusion and layout as decisions of a plan, searched together with order and placement."""
