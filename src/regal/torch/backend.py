@@ -161,9 +161,9 @@ class Compilation:
                 continue
             value = node.meta.get("val")
             found = memory_of(value) if isinstance(value, torch.Tensor) else None
-            # The engine of autograd holds the gradients that it hands over until it gets others.
-            is_held = name != "backward" or str(node.target).startswith("tangents")
-            is_held = is_held or (found is not None and found[0] in self.held)
+            # What forward saved, and the gradients that the engine of autograd hands over, die in
+            # the backward pass with their last reader.
+            is_held = name != "backward" or (found is not None and found[0] in self.held)
             roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
         return roles
 
