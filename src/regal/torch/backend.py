@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("regal.torch")
 
-QUICK_SECONDS = 0.4  # of the search for one of the graphs that a memory limit compares
+# Orders tried for each of the graphs that a memory limit compares: a number and no time, so that
+# the same limit means the same split on every machine.
+QUICK_EVALUATIONS = 2_000
 
 # What PyTorch and the planner raise where a graph holds what they do not know.
 UNPLANNED = (
@@ -144,7 +146,7 @@ class Compilation:
 
     def _figures(self, forward: GraphModule, backward: GraphModule) -> tuple[int, int]:
         """Return the larger planned peak of two graphs, and the predicted time of both."""
-        quick = replace(self.settings, seconds=QUICK_SECONDS)
+        quick = replace(self.settings, budget=QUICK_EVALUATIONS, seconds=None)
         peak, time_ns = 0, 0
         for module, name in ((forward, "forward"), (backward, "backward")):
             found = planned(module, name, self.roles(module, name), quick)
