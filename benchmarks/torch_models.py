@@ -36,6 +36,13 @@ TIMM = {
     "pit_ti_224": 224, "levit_128s": 224, "coat_tiny": 224, "crossvit_tiny_240": 240,
     "mobilevit_xxs": 64, "poolformer_s12": 64, "pvt_v2_b0": 64, "xcit_nano_12_p16_224": 224,
     "efficientformer_l1": 224, "repvgg_a0": 64, "nasnetalarge": 96, "pnasnet5large": 96,
+    "starnet_s1": 64, "mixnet_s": 64, "ese_vovnet19b_dw": 64, "efficientvit_b0": 64,
+    "mambaout_femto": 64, "inception_next_atto": 64, "repvit_m0_9": 64, "mobileone_s0": 64,
+    "cs3darknet_s": 64, "hgnetv2_b0": 64, "edgenext_xx_small": 64, "rdnet_tiny": 64,
+    "tiny_vit_5m_224": 224, "visformer_tiny": 224, "gcvit_xxtiny": 224, "mvitv2_tiny": 224,
+    "coatnet_pico_rw_224": 224, "twins_pcpvt_small": 224, "halonet26t": 256, "resmlp_12_224": 224,
+    "gmlp_ti16_224": 224, "cait_xxs24_224": 224, "hiera_tiny_224": 224, "convit_tiny": 224,
+    "sequencer2d_s": 224, "focalnet_tiny_srf": 224,
 }  # fmt: skip
 TORCHVISION = {
     "googlenet": 96, "shufflenet_v2_x0_5": 64, "squeezenet1_1": 64, "mobilenet_v2": 64,
@@ -55,10 +62,22 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "mixtral": {**SMALL, "num_key_value_heads": 4, "num_local_experts": 4},
     "t5": {"d_model": 128, "d_kv": 32, "d_ff": 256, "num_layers": 2, "num_heads": 4,
            "vocab_size": 1000},
+    "opt": {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 256,
+            "word_embed_proj_dim": 128, "vocab_size": 1000},
+    "bart": {"d_model": 128, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 1000,
+             "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 256,
+             "decoder_ffn_dim": 256},
+    "olmoe": {**SMALL, "num_key_value_heads": 4, "num_experts": 8, "num_experts_per_tok": 2},
+    "phi": {**SMALL, "num_key_value_heads": 4},
+    "gemma": {**SMALL, "num_key_value_heads": 4, "head_dim": 32},
+    "deberta-v2": SMALL,
 }  # fmt: skip
 ZOO = (
     "unet-3", "unet-4-residual", "unetpp-3", "bifpn-4x3", "hourglass-1x3", "experts-4x8",
     "randwire-ws-10x3-0", "cells-8x4-0", "treelstm-4", "mmoe-4-2x2", "wavenet-1x8", "bilstm-2x16",
+    "unet-3-gates", "bifpn-5x3", "experts-2x4", "gnn-attention-4", "dlrm-8x3", "hourglass-2x4",
+    "lstm-3x12-attention", "seq2seq-2x8", "tcn-4", "randwire-ba-24x3-0", "unetpp-4",
+    "unet-5-residual",
 )  # fmt: skip
 
 
@@ -108,7 +127,10 @@ def made(name: str) -> tuple[Any, tuple[Any, ...]]:
     config._experts_implementation = "batched_mm"
     model = transformers.AutoModel.from_config(config)
     model.config.use_cache = False
-    given = inputs_of(model, config, 2)
+    given = {
+        key: torch.randint(1, 1000, value.shape) if key.endswith("input_ids") else value
+        for key, value in inputs_of(model, config, 2).items()
+    }
     return Positional(model, tuple(given)), tuple(given.values())
 
 
@@ -125,6 +147,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     from regal.backends.torch.executor import boxed
     from regal.backends.torch.tracker import MemoryTracker
     from regal.plan.problem import order_problem, planned_workspace
+    from regal.search.exact import lower_bound
     from regal.search.offsets import greedy_by_size
     from regal.search.packing import plan_of_order
     from regal.torch.backend import Compilation, run_of
@@ -156,7 +179,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
                 )
                 runs[rule] = run_of(module, found.graph, plan)
                 found_row[rule] = plan.peak_bytes
-            bound = __import__("regal.search.exact", fromlist=["x"]).lower_bound(problem.native)
+            bound = lower_bound(problem.native)
             found_row |= {
                 "ops": len(found.graph.ops),
                 "nodes": len(module.graph.nodes),

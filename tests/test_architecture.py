@@ -23,7 +23,7 @@ ORDER = [
     {"schedule_result"},
     {"options"},
     {"scheduling"},
-    {"pipeline", "report", "torch"},
+    {"pipeline", "report", "torch", "executorch"},
     {"inspection", "comparison", "schedule_comparison", "validation", "data"},
     {"evaluation"},
     {"learning"},

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import sys
+import weakref
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch._dynamo.backends.common import aot_autograd
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import regal.torch
@@ -21,8 +24,12 @@ from regal.errors import PlanError, UsageError
 from regal.torch.backend import Compilation
 from regal.torch.backend import regal as backend
 from regal.torch.cache import key_of
+from regal.torch.limit import Point, first_below
 from regal.torch.planning import planned
 from regal.torch.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FLOATS = 4096
 BYTES = 4 * FLOATS
@@ -172,6 +179,77 @@ def limited() -> dict[str, Any]:
     return {"free": peaks[0], "limited": peaks[1]}
 
 
+def monotone() -> list[list[list[int]]]:
+    """Return limit, recomputed groups and peak below rising limits, for peaks that jump."""
+    found = []
+    for seed in range(40):
+        draw = random.Random(seed)
+        n_cheap, total = sorted((draw.randrange(80), draw.randrange(1, 80)))
+        peaks = [1_000 - 5 * count + draw.randrange(300) for count in range(total + 1)]
+
+        def attempt(count: int, peaks: Sequence[int] = peaks) -> Point:
+            return Point(recomputed=count, peak_bytes=peaks[count], time_ns=count)
+
+        points = [
+            (limit, first_below(limit, n_cheap, total, attempt)) for limit in range(400, 1_400, 10)
+        ]
+        found.append([[limit, point.recomputed, point.peak_bytes] for limit, point in points])
+    return found
+
+
+def frontier() -> list[list[int]]:
+    """Return groups, peak and time of all that was tried for a limit that nothing meets, twice."""
+    module = nn.Sequential(
+        *(nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8), nn.Tanh()) for _ in range(6))
+    )
+    made: list[Compilation] = []
+
+    def compile_one(module: Any, inputs: Any) -> Any:
+        made.append(Compilation(Settings(cache=False, memory_limit=1)))
+        return aot_autograd(
+            fw_compiler=made[-1].forward,
+            bw_compiler=made[-1].backward,
+            partition_fn=made[-1].partition,
+        )(module, inputs)
+
+    for _ in range(2):
+        torch._dynamo.reset()
+        torch.compile(module, backend=compile_one)(torch.randn(64, 8)).sum().backward()
+    first, second = ([[p.recomputed, p.peak_bytes, p.time_ns] for p in m.frontier] for m in made)
+    return first if first == second else []
+
+
+def handed_over() -> dict[str, Any]:
+    """Return what is alive of the gradients that the engine of autograd hands over, at the end."""
+    alive: list[bool] = []
+    roles: list[str] = []
+
+    class Watched(Compilation):
+        def backward(self, module: Any, inputs: Any) -> Any:
+            run = super().backward(module, inputs)
+            roles.extend(self.roles(module, "backward").values())
+
+            def watched(args: list[Any]) -> Any:
+                gradient = weakref.ref(args[-1].untyped_storage())
+                result = run(args)
+                alive.append(gradient() is not None)
+                return result
+
+            watched._boxed_call = True  # type: ignore[attr-defined]
+            return watched
+
+    def compile_one(module: Any, inputs: Any) -> Any:
+        each = Watched(Settings(cache=False))
+        return aot_autograd(
+            fw_compiler=each.forward, bw_compiler=each.backward, partition_fn=each.partition
+        )(module, inputs)
+
+    run = torch.compile(nn.Linear(8, 8), backend=compile_one)
+    for _ in range(2):
+        run(torch.randn(4, 8)).square().mean().backward()
+    return {"alive": alive, "role": roles[-1]}
+
+
 def cached(folder: Path) -> dict[str, Any]:
     def branches(x: torch.Tensor) -> Any:
         wide = [x.repeat(8).view(8, -1) * i for i in range(1, 5)]
@@ -278,6 +356,9 @@ def main() -> None:
         "tracked": tracked(),
         "updated": updated(),
         "limited": limited(),
+        "monotone": monotone(),
+        "frontier": frontier(),
+        "handed over": handed_over(),
         "cached": cached(folder),
         "falls back": falls_back(),
         "refused": refused(),

@@ -96,6 +96,25 @@ def test_a_memory_limit_makes_the_backward_pass_compute_again(found: dict[str, A
     assert found["limited"]["limited"] < 0.8 * found["limited"]["free"]
 
 
+def test_more_memory_never_computes_more_again(found: dict[str, Any]) -> None:
+    for rows in found["monotone"]:
+        recomputed = [count for _, count, _ in rows]
+        assert recomputed == sorted(recomputed, reverse=True)
+        fits = [peak <= limit for limit, _, peak in rows]
+        assert fits == sorted(fits)  # no limit is missed that a lower one meets
+
+
+def test_what_computes_more_again_is_predicted_to_take_longer(found: dict[str, Any]) -> None:
+    # The same twice: how much is computed again must not depend on the speed of the machine.
+    rows = found["frontier"]
+    assert len(rows) > 4
+    assert [time for _, _, time in rows] == sorted(time for _, _, time in rows)
+
+
+def test_gradients_that_are_handed_over_die_in_the_backward_pass(found: dict[str, Any]) -> None:
+    assert found["handed over"] == {"alive": [False, False], "role": "input"}
+
+
 def test_an_order_is_remembered_and_what_is_broken_is_written_again(
     found: dict[str, Any],
 ) -> None:

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("regal.torch")
 
-QUICK_SECONDS = 0.4  # of the search for one of the graphs that a memory limit compares
+# Orders tried for each of the graphs that a memory limit compares: a number and no time, so that
+# the same limit means the same split on every machine.
+QUICK_EVALUATIONS = 2_000
 
 # What PyTorch and the planner raise where a graph holds what they do not know.
 UNPLANNED = (
@@ -144,7 +146,7 @@ class Compilation:
 
     def _figures(self, forward: GraphModule, backward: GraphModule) -> tuple[int, int]:
         """Return the larger planned peak of two graphs, and the predicted time of both."""
-        quick = replace(self.settings, seconds=QUICK_SECONDS)
+        quick = replace(self.settings, budget=QUICK_EVALUATIONS, seconds=None)
         peak, time_ns = 0, 0
         for module, name in ((forward, "forward"), (backward, "backward")):
             found = planned(module, name, self.roles(module, name), quick)
@@ -161,9 +163,9 @@ class Compilation:
                 continue
             value = node.meta.get("val")
             found = memory_of(value) if isinstance(value, torch.Tensor) else None
-            # The engine of autograd holds the gradients that it hands over until it gets others.
-            is_held = name != "backward" or str(node.target).startswith("tangents")
-            is_held = is_held or (found is not None and found[0] in self.held)
+            # What forward saved, and the gradients that the engine of autograd hands over, die in
+            # the backward pass with their last reader.
+            is_held = name != "backward" or (found is not None and found[0] in self.held)
             roles[node.name] = Role.PARAMETER if is_held else Role.INPUT
         return roles
 

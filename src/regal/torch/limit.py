@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("regal.torch")
 
 SHARES = 4  # points of the frontier between nothing and everything
-BISECTIONS = 3
+PARTS = 4  # of the step between two points, tried where it crosses the limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -38,7 +38,9 @@ def within_limit(
 ) -> tuple[Parts, tuple[Point, ...]]:
     """Return the forward and backward graph that compute least again below `limit` bytes.
 
-    Where no way stays below it, the one of the lowest peak is returned, and a log says so.
+    Where no way stays below it, the one of the lowest peak is returned, and a log says so. The
+    ways that may be taken are the same for all limits, and the first that fits is taken: more
+    memory never computes more again.
 
     Args:
         joint: of AOTAutograd.
@@ -46,7 +48,7 @@ def within_limit(
         parts_of: splits a joint graph.
         figures_of: the planned peak and the predicted time of the two graphs.
 
-    Cost: at most 2 * SHARES + BISECTIONS + 1 plans of both graphs.
+    Cost: at most 2 * SHARES + PARTS plans of both graphs.
     """
     candidates = candidates_of(joint)
     total = len(candidates.groups)
@@ -60,23 +62,8 @@ def within_limit(
             tried[count] = Point(recomputed=count, peak_bytes=peak, time_ns=time_ns), parts
         return tried[count][0]
 
-    points: list[Point] = []
-    for count in _counts(candidates.n_cheap, total):
-        points.append(attempt(count))
-        if points[-1].peak_bytes <= limit and count >= candidates.n_cheap:
-            break  # nothing heavy is tried where it is not needed
-    fitting = [point for point in points if point.peak_bytes <= limit]
-    if fitting:
-        best = fitting[0]
-        below = max((p.recomputed for p in points if p.recomputed < best.recomputed), default=0)
-        for _ in range(BISECTIONS):
-            middle = attempt((below + best.recomputed) // 2)
-            if middle.peak_bytes <= limit:
-                best = middle
-            else:
-                below = middle.recomputed
-    else:
-        best = min(points, key=lambda point: (point.peak_bytes, point.recomputed))
+    best = first_below(limit, candidates.n_cheap, total, attempt)
+    if best.peak_bytes > limit:
         log.warning("no split stays below %d bytes: %d is the lowest", limit, best.peak_bytes)
     frontier = tuple(sorted(point for point, _ in tried.values()))
     for point in frontier:
@@ -89,6 +76,29 @@ def within_limit(
             " (taken)" if point == best else "",
         )
     return tried[best.recomputed][1], frontier
+
+
+def first_below(limit: int, n_cheap: int, total: int, attempt: Callable[[int], Point]) -> Point:
+    """Return the point that recomputes least below `limit`; where none does, the lowest one.
+
+    Whatever peaks are, a higher limit never recomputes more: which points are tried between two
+    others does not depend on the limit, and the first one that fits is taken.
+    """
+    points: list[Point] = []
+    for count in _counts(n_cheap, total):
+        points.append(attempt(count))
+        if count >= n_cheap and any(point.peak_bytes <= limit for point in points):
+            break  # nothing heavy is tried where it is not needed
+    fitting = [at for at, point in enumerate(points) if point.peak_bytes <= limit]
+    if not fitting:
+        return min(points, key=lambda point: (point.peak_bytes, point.recomputed))
+    best = points[fitting[0]]
+    below = points[fitting[0] - 1].recomputed if fitting[0] else best.recomputed
+    for part in range(1, PARTS):
+        between = attempt(below + (best.recomputed - below) * part // PARTS)
+        if between.peak_bytes <= limit:
+            return between
+    return best
 
 
 def _counts(n_cheap: int, total: int) -> list[int]:

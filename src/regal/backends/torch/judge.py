@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch.fx import Graph, GraphModule, Node
 
-    Storages = dict[Node, frozenset[int]]
+    Touchers = dict[int, list[Node]]  # storage -> nodes that read, write or make it
 
 # Normalization in training writes to its running statistics, which no schema says: operators
 # whose arguments 3 and 4 are written where argument 5 is true.
@@ -50,7 +50,7 @@ def require_same_meaning(
     Raises:
         PlanError: names the first rule that is broken, with the nodes.
 
-    Cost: O(nodes + edges + writes * touchers of their storages).
+    Cost: O(nodes + edges + (writes + overwritten) * touchers of their storages).
     """
     old = {node.name: node for node in before.graph.nodes}
     place = {node.name: i for i, node in enumerate(after.graph.nodes)}
@@ -58,11 +58,15 @@ def require_same_meaning(
         raise PlanError("the reordered graph has other nodes than the original")
     _require_same_arguments(old, after.graph)
     touched = {node: _storages_of(node) for node in before.graph.nodes}
-    _require_writes_in_order(before.graph, touched, place)
+    touchers: dict[int, list[Node]] = {}
+    for node, storages in touched.items():
+        for storage in storages:
+            touchers.setdefault(storage, []).append(node)
+    _require_writes_in_order(before.graph, touchers, place)
     effects = [node.name for node in before.graph.nodes if _has_effect(node)]
     _require_rising(effects, place, "effects")
     for name, position in overwritten.items():
-        _require_free(old[name], position, touched, place)
+        _require_free(old[name], position, touchers, place)
     inputs = [node.name for node in before.graph.nodes if node.op == "placeholder"]
     _require_rising(inputs, place, "inputs")
 
@@ -79,11 +83,7 @@ def _require_same_arguments(old: Mapping[str, Node], after: Graph) -> None:
         seen.add(node.name)
 
 
-def _require_writes_in_order(before: Graph, touched: Storages, place: Mapping[str, int]) -> None:
-    touchers: dict[int, list[Node]] = {}
-    for node in before.nodes:
-        for storage in touched[node]:
-            touchers.setdefault(storage, []).append(node)
+def _require_writes_in_order(before: Graph, touchers: Touchers, place: Mapping[str, int]) -> None:
     for node in before.nodes:
         for storage in _written_by(node):
             rows = touchers[storage]
@@ -103,21 +103,21 @@ def _require_rising(names: Sequence[str], place: Mapping[str, int], what: str) -
             raise PlanError(f"nodes '{first}' and '{second}' have {what} and changed places")
 
 
-def _require_free(node: Node, position: int, touched: Storages, place: Mapping[str, int]) -> None:
+def _require_free(node: Node, position: int, touchers: Touchers, place: Mapping[str, int]) -> None:
     """Raise unless a node may write over an argument: it is the last to need that memory."""
     argument = node.args[position]
     value, result = argument.meta["val"], node.meta["val"]
     (storage,) = _identities(value)
     mine = _identities(result)
-    returned = {s for n in touched if n.op == "output" for s in touched[n]}
-    if storage in mine or storage in returned:
+    others = touchers[storage]
+    if storage in mine or any(other.op == "output" for other in others):
         raise PlanError(f"node '{node.name}' writes over '{argument.name}', which is returned")
     if str((value.shape, value.stride(), value.dtype)) != str(
         (result.shape, result.stride(), result.dtype)
     ):
         raise PlanError(f"node '{node.name}' writes over '{argument.name}' of another shape")
-    for other, storages in touched.items():
-        if storage not in storages or other is node:
+    for other in others:
+        if other is node:
             continue
         if other.op != "call_function" or place[other.name] > place[node.name]:
             raise PlanError(

@@ -1,0 +1,142 @@
+"""What the backend of `torch.compile` costs: planning once, and every run after it.
+
+`python -m benchmarks.torch_overhead` prints, for graphs of about 2,000 and 4,500 operators, the CPU
+seconds of planning (reading, searching, writing and judging) without and with a remembered order;
+then, per model, the CPU seconds of a step beside PyTorch's own `aot_eager`, which runs the same
+graphs as they were traced. Both run in one process in turns; medians, and the median of the ratios
+of neighbors.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import statistics
+import sys
+import tempfile
+import time
+from typing import Any
+
+import torch
+from benchmarks.torch_models import made
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from regal.torch.backend import Compilation
+from regal.torch.settings import Settings
+
+MODELS = (
+    "zoo/mmoe-4-2x2",
+    "transformers/distilbert",
+    "timm/ghostnet_100",
+    "torchvision/densenet121",
+)
+ROUNDS = 40
+SECONDS = 20.0  # per model and mode
+
+
+class Branches(nn.Module):
+    """About 25 operators per layer, four branches each, on small tensors."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Linear(16, 16) for _ in range(4 * layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for first in range(0, len(self.parts), 4):
+            branches = [part(x.sin()).tanh() * x for part in self.parts[first : first + 4]]
+            x = torch.stack(branches).mean(0) + x
+        return x
+
+
+class Timed(Compilation):
+    """Notes how long each graph took."""
+
+    def compiled(self, module: Any, name: str) -> Any:
+        started = time.process_time()
+        run = super().compiled(module, name)
+        ops = len(self.done[-1].graph.ops)
+        stored = self.done[-1].was_stored
+        print(json.dumps({"graph": name, "ops": ops, "remembered": stored,
+                          "planning_cpu_s": round(time.process_time() - started, 3)}))  # fmt: skip
+        return run
+
+
+def backend(kind: type[Compilation], settings: Settings) -> Any:
+    from torch._dynamo.backends.common import aot_autograd
+
+    def compile_one(module: Any, inputs: Any) -> Any:
+        each = kind(settings)
+        return aot_autograd(
+            fw_compiler=each.forward,
+            bw_compiler=each.backward,
+            inference_compiler=each.inference,
+            partition_fn=each.partition,
+            keep_inference_input_mutations=True,
+        )(module, inputs)
+
+    return compile_one
+
+
+def plan_a_large_graph() -> None:
+    module, x = Branches(65), torch.randn(4, 16)
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            torch._dynamo.reset()
+            run = torch.compile(module, backend=backend(Timed, Settings(cache=folder)))
+            run(x).sum().backward()
+
+
+def step(call: Any, inputs: Any, *, trains: bool) -> None:
+    if not trains:
+        with torch.no_grad():
+            call(*inputs)
+        return
+    outputs = [leaf for leaf in tree_leaves(call(*inputs)) if isinstance(leaf, torch.Tensor)]
+    sum(leaf.float().mean() for leaf in outputs if leaf.is_floating_point()).backward()
+
+
+def cost_of_a_step(name: str, *, trains: bool) -> dict[str, Any]:
+    """Return the medians of both, after a step that compiles and one that looks at memory."""
+    torch._dynamo.reset()
+    model, inputs = made(name)
+    model.train(trains)
+    calls = {
+        "regal": torch.compile(
+            copy.deepcopy(model), backend=backend(Compilation, Settings(cache=False))
+        ),
+        "aot_eager": torch.compile(copy.deepcopy(model), backend="aot_eager"),
+    }
+    for call in calls.values():
+        for _ in range(2):
+            step(call, inputs, trains=trains)
+    times: dict[str, list[float]] = {key: [] for key in calls}
+    end = time.process_time() + SECONDS
+    for turn in range(ROUNDS):
+        for key in sorted(calls, reverse=turn % 2 == 0):
+            started = time.process_time()
+            step(calls[key], inputs, trains=trains)
+            times[key].append(time.process_time() - started)
+        if time.process_time() > end:
+            break
+    ratios = [a / b for a, b in zip(times["regal"], times["aot_eager"], strict=True)]
+    return {
+        "name": name,
+        "mode": "training" if trains else "inference",
+        "steps": len(ratios),
+        **{f"{key}_ms": round(1e3 * statistics.median(t), 3) for key, t in times.items()},
+        "ratio": round(statistics.median(ratios), 4),
+    }
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    if not sys.argv[1:]:
+        plan_a_large_graph()
+    for name in sys.argv[1:] or MODELS:
+        for trains in (False, True):
+            print(json.dumps(cost_of_a_step(name, trains=trains)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
