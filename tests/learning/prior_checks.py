@@ -17,8 +17,9 @@ from regal.learning.prior_modes import ModeTable, chosen_modes, train_modes
 from regal.learning.prior_network import PARTS, STATE, PriorNetwork
 from regal.learning.run import run_training
 from regal.learning.trainer import CHECKPOINT, Progress
+from regal.policy.canonical import canonical_size
 from regal.policy.model import PRIOR, PolicyNetwork
-from regal.policy.prior import PriorMethod, canonical_size
+from regal.policy.prior import PriorMethod
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.guide import ARMS
 from regal.search.devices.types import Objective
