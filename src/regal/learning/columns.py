@@ -190,7 +190,7 @@ class RuleDistribution:
         width = len(_native.device_feature_names())
         features = self._inputs.nodes[first, :width] / math.sqrt(width)
         means = self._means[self._slope_means].detach().numpy()
-        now = float(self._columns[first, SLOPE]) + float(means @ features)
+        now = float(self._columns[first, SLOPE].detach()) + float(means @ features)
         moved = noise[:, self._slope_means] @ features
         moved += noise[:, self._slope_moves] @ directions[first]
         is_turned = now + moved > 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from regal.learning.environment import GraphEnvironment, Task
 from regal.policy.canonical import canonical_size
-from regal.policy.columns import HEADS, LearnedRule, column_prior
+from regal.policy.columns import HEADS, LearnedRule, column_prior, plain_rule
 from regal.search.devices.compact import decoder_for
 from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.types import Budget
@@ -39,16 +39,17 @@ class ColumnTask(Task):
     """A graph on devices whose search is the evolution strategy that starts from a rule."""
 
     def search(self, action: NDArray[np.float32] | None, evaluations: int, seed: int) -> Found:
-        """Return what is found from the rule of an action; None: from the plain heuristic."""
-        prior = None
-        if action is not None:
-            rule = rule_of(action)
-            prior = column_prior(rule, self.problem, self.objective, with_plain=False)
+        """Return what is found from the rule of an action; None: from the plain heuristic.
+
+        With columns of zeros, so that both draw the same random numbers: else luck would be
+        most of what a rule seems to gain.
+        """
+        rule = plain_rule(self.problem.n_ops) if action is None else rule_of(action)
         return run_device_es(
             self.compact,
             self.objective,
             Budget(evaluations=evaluations),
             seed=seed,
             options=DeviceEsOptions(decoder=decoder_for(self.objective)),
-            prior=prior,
+            prior=column_prior(rule, self.problem, self.objective, with_plain=False),
         )
