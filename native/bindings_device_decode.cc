@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 
 #include <nanobind/stl/optional.h>
@@ -144,7 +145,10 @@ void bind_features(nb::module_& module) {
       "problem"_a, "(ops, features) table, standardized per graph.");
   module.def(
       "usual_deviation",
-      [](const DeviceProblem& problem) { return FeatureKeys::usual_deviation(problem); }, "problem"_a,
+      [](const DeviceProblem& problem, int64_t columns) {
+        return FeatureKeys::usual_deviation(problem, std::max<int64_t>(columns, 0));
+      },
+      "problem"_a, "columns"_a = 0,
       "How far each weight of the feature keys is worth searching; see device_heads.h.");
   module.def(
       "feature_keys",

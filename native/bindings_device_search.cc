@@ -21,6 +21,7 @@ using regal::Score;
 
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using RealRows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Columns = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // (columns, ops)
 using RealArray = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
 namespace {
@@ -29,6 +30,18 @@ std::span<const double> reals_of(const std::optional<Reals>& values, int64_t siz
   if (!values) return {};
   if (static_cast<int64_t>(values->size()) != size) throw nb::value_error(name);
   return {values->data(), values->size()};
+}
+
+std::span<const float> columns_of(const std::optional<Columns>& columns, const CompactDevices& problem) {
+  if (!columns) return {};
+  if (static_cast<int32_t>(columns->shape(1)) != problem.n_ops()) {
+    throw nb::value_error("columns need one value per op");
+  }
+  return {columns->data(), columns->size()};
+}
+
+int64_t n_columns(const std::optional<Columns>& columns) {
+  return columns ? static_cast<int64_t>(columns->shape(0)) : 0;
 }
 
 // Schedules are the caller's: a wrong one must not be used.
@@ -95,9 +108,10 @@ void bind_es(nb::module_& module) {
       [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
          std::optional<Reals> mean, std::optional<Reals> deviation, std::optional<RealRows> starts,
          double step, int32_t population, int32_t kept, uint64_t seed, int32_t threads, int64_t evaluations, double seconds,
-         double stop_value, Cancel& cancel) {
-        const int64_t weights = regal::FeatureKeys::n_weights(*problem.source);
+         double stop_value, std::optional<Columns> columns, Cancel& cancel) {
+        const int64_t weights = regal::FeatureKeys::n_weights(*problem.source, n_columns(columns));
         regal::DeviceEsSettings settings;
+        settings.extra = columns_of(columns, problem);
         settings.decoder = decoder;
         settings.objective = {per_ns, per_byte};
         settings.mean = reals_of(mean, weights, "mean needs one value per weight");
@@ -123,7 +137,7 @@ void bind_es(nb::module_& module) {
       },
       nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "mean"_a = nb::none(),
       "deviation"_a = nb::none(), "starts"_a = nb::none(), "step"_a, "population"_a, "kept"_a, "seed"_a, "threads"_a,
-      "evaluations"_a, "seconds"_a, "stop_value"_a, "cancel"_a,
+      "evaluations"_a, "seconds"_a, "stop_value"_a, "columns"_a = nb::none(), "cancel"_a,
       "Returns (schedule, score, evaluations, was interrupted, best chromosomes, weights of the\n"
       "best, mean, step); see device_es.h.");
 }
@@ -132,15 +146,18 @@ void bind_weight_scores(nb::module_& module) {
   module.def(
       "device_weight_scores",
       [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
-         RealRows weights, int32_t threads) {
-        if (static_cast<int64_t>(weights.shape(1)) != regal::FeatureKeys::n_weights(*problem.source)) {
+         RealRows weights, int32_t threads, std::optional<Columns> columns) {
+        const int64_t size = regal::FeatureKeys::n_weights(*problem.source, n_columns(columns));
+        if (static_cast<int64_t>(weights.shape(1)) != size) {
           throw nb::value_error("weights need one value per weight");
         }
+        const std::span<const float> extra = columns_of(columns, problem);
         nb::gil_scoped_release unlocked;
-        return regal::weight_scores(problem, decoder, {per_ns, per_byte}, {weights.data(), weights.size()},
-                                    threads);
+        return regal::weight_scores(problem, decoder, {per_ns, per_byte}, extra,
+                                    {weights.data(), weights.size()}, threads);
       },
       "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "weights"_a, "threads"_a = 1,
+      "columns"_a = nb::none(),
       "Returns what each row of weights decodes to; see device_es.h.");
 }
 

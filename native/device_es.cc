@@ -35,7 +35,7 @@ class FeatureSearch {
   FeatureSearch(const CompactDevices& problem, const DeviceEsSettings& settings,
                 const std::atomic<bool>& cancelled)
       : settings_(settings),
-        keys_(problem, settings.decoder),
+        keys_(problem, settings.decoder, settings.extra),
         deadline_(settings.stop.seconds, cancelled),
         workers_(std::clamp(settings.threads, 1, kMostThreads)),
         genes_(workers_.count()),
@@ -43,8 +43,10 @@ class FeatureSearch {
         mean_(settings.mean.begin(), settings.mean.end()),
         deviation_(settings.deviation.begin(), settings.deviation.end()),
         step_(settings.step) {
-    if (mean_.empty()) mean_.assign(FeatureKeys::n_weights(*problem.source), 0.0);
-    if (deviation_.empty()) deviation_ = FeatureKeys::usual_deviation(*problem.source);
+    const DeviceProblem& source = *problem.source;
+    const auto n_extra = static_cast<int64_t>(settings.extra.size()) / std::max(source.n_ops, 1);
+    if (mean_.empty()) mean_.assign(FeatureKeys::n_weights(source, n_extra), 0.0);
+    if (deviation_.empty()) deviation_ = FeatureKeys::usual_deviation(source, n_extra);
     path_.assign(mean_.size(), 0.0);
     for (int i = 0; i < workers_.count(); ++i) {
       decoders_.emplace_back(problem, settings.objective, settings.decoder);
@@ -234,9 +236,10 @@ DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettin
 }
 
 std::vector<Score> weight_scores(const CompactDevices& problem, DeviceDecoder decoder, const Objective& objective,
-                                 std::span<const double> rows, int32_t threads) {
-  const auto size = static_cast<size_t>(FeatureKeys::n_weights(*problem.source));
-  const FeatureKeys keys(problem, decoder);
+                                 std::span<const float> extra, std::span<const double> rows, int32_t threads) {
+  const auto n_extra = static_cast<int64_t>(extra.size()) / std::max(problem.n_ops(), 1);
+  const auto size = static_cast<size_t>(FeatureKeys::n_weights(*problem.source, n_extra));
+  const FeatureKeys keys(problem, decoder, extra);
   Workers workers(std::clamp(threads, 1, kMostThreads));
   std::vector<ScheduleDecoder> decoders;
   for (int i = 0; i < workers.count(); ++i) decoders.emplace_back(problem, objective, decoder);

@@ -12,6 +12,8 @@ namespace regal {
 struct DeviceEsSettings {
   DeviceDecoder decoder = DeviceDecoder::Eft;
   Objective objective;
+  // Further features of ops, column by column; see FeatureKeys.
+  std::span<const float> extra;
   // The distribution to start from, per weight of FeatureKeys. None: 0, and usual_deviation().
   std::span<const double> mean;
   std::span<const double> deviation;
@@ -42,6 +44,6 @@ DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettin
 
 // What each row of weights decodes to, without a search.
 std::vector<Score> weight_scores(const CompactDevices& problem, DeviceDecoder decoder, const Objective& objective,
-                                 std::span<const double> rows, int32_t threads);
+                                 std::span<const float> extra, std::span<const double> rows, int32_t threads);
 
 }  // namespace regal

@@ -22,11 +22,17 @@ bool has_weights(std::span<const double> weights) {
   return std::ranges::any_of(weights, [](double w) { return w != 0; });
 }
 
+FeatureTable with_extra(FeatureTable table, std::span<const float> extra) {
+  table.columns.insert(table.columns.end(), extra.begin(), extra.end());
+  return table;
+}
+
 FeatureTable grouped(const CompactDevices& problem, const FeatureTable& of_ops) {
   const DeviceProblem& p = *problem.source;
   if (p.n_groups == p.n_ops) return {};
   FeatureTable table{p.n_groups, {}};
-  for (size_t j = 0; j < feature_infos().size(); ++j) {
+  const int64_t features = static_cast<int64_t>(of_ops.columns.size()) / std::max(p.n_ops, 1);
+  for (int64_t j = 0; j < features; ++j) {
     for (int32_t g = 0; g < p.n_groups; ++g) {
       double sum = 0;
       for (const int32_t v : p.members[g]) sum += of_ops.column(static_cast<int32_t>(j))[v];
@@ -38,21 +44,23 @@ FeatureTable grouped(const CompactDevices& problem, const FeatureTable& of_ops) 
 
 }  // namespace
 
-FeatureKeys::FeatureKeys(const CompactDevices& problem, DeviceDecoder decoder)
+FeatureKeys::FeatureKeys(const CompactDevices& problem, DeviceDecoder decoder, std::span<const float> extra)
     : problem_(&problem),
       layout_(*problem.source, decoder),
-      of_ops_(device_features(problem)),
+      n_features_(static_cast<int64_t>(feature_infos().size() + extra.size() / std::max(problem.n_ops(), 1))),
+      of_ops_(with_extra(device_features(problem), extra)),
       of_groups_(grouped(problem, of_ops_)) {}
 
-std::vector<double> FeatureKeys::usual_deviation(const DeviceProblem& problem) {
-  std::vector<double> deviation(n_weights(problem), 1.0);
+std::vector<double> FeatureKeys::usual_deviation(const DeviceProblem& problem, int64_t n_extra) {
+  std::vector<double> deviation(n_weights(problem, n_extra), 1.0);
+  const int64_t features = static_cast<int64_t>(feature_infos().size()) + n_extra;
   const auto set = [&](int64_t head, int64_t count, double value) {
-    std::fill_n(deviation.begin() + head * n_features(), count, value);
+    std::fill_n(deviation.begin() + head * features, count, value);
   };
   const int64_t colocation = kAffinity + problem.n_devices;
-  set(kAffinity, n_features(), 0.0);
-  set(colocation, n_features(), 2.0);
-  set(colocation + 1, 2 * n_features(), 0.0);
+  set(kAffinity, features, 0.0);
+  set(colocation, features, 2.0);
+  set(colocation + 1, 2 * features, 0.0);
   set(n_heads(problem), kGeneWeights, 2.0);
   return deviation;
 }
@@ -66,14 +74,14 @@ void FeatureKeys::fill_head(const FeatureTable& table, std::span<const double> w
   }
   constexpr int32_t kBlock = 256;  // its sums stay in the nearest cache
   std::array<float, kBlock> sums;
-  const float scale = 1 / std::sqrt(static_cast<float>(n_features()));
+  const float scale = 1 / std::sqrt(static_cast<float>(feature_infos().size()));
   for (int32_t begin = 0; begin < n; begin += kBlock) {
     const int32_t count = std::min(kBlock, n - begin);
     sums.fill(0);
-    for (int32_t j = 0; j < n_features(); ++j) {
+    for (int64_t j = 0; j < n_features_; ++j) {
       const float weight = static_cast<float>(weights[j]) * scale;
       if (weight == 0) continue;
-      const float* values = table.column(j) + begin;
+      const float* values = table.column(static_cast<int32_t>(j)) + begin;
       for (int32_t i = 0; i < count; ++i) sums[i] += weight * values[i];
     }
     for (int32_t i = 0; i < count; ++i) keys[(begin + i) * stride] = key_of(sums[i]);
@@ -84,7 +92,7 @@ void FeatureKeys::fill(std::span<const double> weights, Genes& genes) const {
   const int32_t devices = problem_->n_devices();
   genes.resize(static_cast<size_t>(layout_.size));
   const auto head = [&](int32_t number) {
-    return weights.subspan(static_cast<size_t>(number * n_features()), n_features());
+    return weights.subspan(static_cast<size_t>(number * n_features_), n_features_);
   };
   fill_head(of_ops_, head(kPriority), genes.data() + layout_.priority, 1);
   const FeatureTable& groups = of_groups_.n_ops > 0 ? of_groups_ : of_ops_;
@@ -105,7 +113,7 @@ void FeatureKeys::fill(std::span<const double> weights, Genes& genes) const {
       if (problem_->source->producer[t] >= 0) sent[t] = of_producer[problem_->source->producer[t]];
     }
   }
-  const auto bends = weights.subspan(static_cast<size_t>(n_heads(*problem_->source) * n_features()));
+  const auto bends = weights.subspan(static_cast<size_t>(n_heads(*problem_->source) * n_features_));
   for (int64_t i = layout_.weight; i < layout_.size; ++i) {
     genes[i] = key_of(static_cast<float>(bends[i - layout_.weight]));
   }

@@ -20,9 +20,10 @@ from regal.learning.prior_network import OBJECTIVES, PARTS, STATE, PriorNetwork
 from regal.learning.prior_values import detours, learn_worth
 from regal.learning.run import run_training
 from regal.learning.trainer import CHECKPOINT
+from regal.policy.canonical import canonical_size
 from regal.policy.inputs import CONTEXT
 from regal.policy.model import PRIOR, PolicyNetwork
-from regal.policy.prior import PriorMethod, canonical_size
+from regal.policy.prior import PriorMethod
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.guide import ARMS, RULE_ARMS
 from regal.search.devices.types import Objective

@@ -9,19 +9,17 @@ from numpy.typing import NDArray
 from regal import _native
 from regal.errors import UsageError
 from regal.plan.schedule_problem import ScheduleProblem
-from regal.policy.choice import SHIPPED, network_for
-from regal.policy.inputs import CONTEXT
-from regal.policy.model import PRIOR
-from regal.policy.paper import PaperMethod
-from regal.policy.prior import (
-    MODES_TRIED,
-    PriorGuide,
-    PriorMethod,
+from regal.policy.canonical import (
     canonical_means,
     canonical_size,
     device_places,
     head_weights,
 )
+from regal.policy.choice import SHIPPED, network_for
+from regal.policy.inputs import CONTEXT
+from regal.policy.model import PRIOR
+from regal.policy.paper import PaperMethod
+from regal.policy.prior import MODES_TRIED, PriorGuide, PriorMethod
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.es import WeightPrior, weight_count
 from regal.search.devices.guide import (

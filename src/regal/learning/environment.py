@@ -26,7 +26,7 @@ from regal.search.devices.objectives import Weights, objective_of
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -164,14 +164,15 @@ class Task:
 class GraphEnvironment:
     """An `Environment` whose tasks are graphs of the data set; searches run in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[TaskSpec], Task] = Task) -> None:
+        self._make = make
         self._tasks: OrderedDict[TaskSpec, Task] = OrderedDict()
 
     def task(self, spec: TaskSpec) -> Task:
         """Return the task of a spec; the last ones are kept."""
         task = self._tasks.get(spec)
         if task is None:
-            task = self._tasks[spec] = Task(spec)
+            task = self._tasks[spec] = self._make(spec)
             if len(self._tasks) > MOST_CACHED:
                 self._tasks.popitem(last=False)
         self._tasks.move_to_end(spec)

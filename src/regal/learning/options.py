@@ -147,6 +147,19 @@ class PriorOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions:
+    """What a policy of learned columns tries."""
+
+    directions: int = 24  # random functions of the features of ops, anew for each task
+    column_deviation: float = 0.3  # of what is added to a column of an op
+    weight_deviation: float = 0.4  # of the weights of features
+
+    def __post_init__(self) -> None:
+        if self.directions < 1 or not (self.column_deviation > 0 and self.weight_deviation > 0):
+            raise UsageError("columns: give 1 or more directions, and deviations above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """One training run."""
 
@@ -155,6 +168,7 @@ class TrainConfig:
     network: NetworkOptions = field(default_factory=NetworkOptions)
     search: SearchOptions = field(default_factory=SearchOptions)
     prior: PriorOptions = field(default_factory=PriorOptions)
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
     learner: LearnerOptions = field(default_factory=LearnerOptions)
     trainer: TrainerOptions = field(default_factory=TrainerOptions)
     actors: ActorOptions = field(default_factory=ActorOptions)

@@ -14,7 +14,7 @@ from regal.learning.prior_arms import ArmTask
 from regal.learning.prior_modes import ModeTable
 from regal.learning.types import TaskSpec
 from regal.learning.workload import TRAIN, VALID, by_turns, entries_of
-from regal.policy.prior import canonical_means, device_places, head_weights
+from regal.policy.canonical import canonical_means, device_places, head_weights
 from regal.search.devices.compact import decoder_for
 from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.devices.guided import first_progress, value_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from regal.policy.canonical import canonical_size
 from regal.policy.inputs import CONTEXT
-from regal.policy.prior import canonical_size
 from regal.search.devices.guide import ARMS, PROGRESS, STRATEGY
 
 if TYPE_CHECKING:

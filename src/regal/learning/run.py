@@ -15,6 +15,8 @@ import torch
 from regal.errors import UsageError
 from regal.files import write_atomically
 from regal.learning.actors import actors_of
+from regal.learning.columns import ColumnNetwork, ColumnPolicy
+from regal.learning.columns_environment import column_environment
 from regal.learning.config import config_to_dict
 from regal.learning.environment import GraphEnvironment
 from regal.learning.export import onnx_bytes, require_parity
@@ -27,7 +29,7 @@ from regal.learning.prior_training import PriorTrainer, network_of
 from regal.learning.toy import ToyEnvironment, ToyWorkload
 from regal.learning.trainer import BEST, CHECKPOINT, Trainer
 from regal.learning.workload import GraphWorkload
-from regal.policy.model import PRIOR
+from regal.policy.model import COLUMNS, PRIOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,8 +174,15 @@ def _start_from(policy: Trainable, path: Path) -> None:
 
 
 def _policy_of(config: TrainConfig) -> Trainable:
+    if config.policy == COLUMNS:
+        if config.learner.imitation > 0 or config.trainer.warmup > 0:
+            raise UsageError("config: 'columns' have no keys to imitate: no imitation, no warmup")
+        columns = ColumnNetwork(config.network, config.trainer.seed)
+        return ColumnPolicy(columns, config.columns)
     if config.policy != "paper":
-        raise UsageError(f"config: unknown policy '{config.policy}'; known: paper, {PRIOR}")
+        raise UsageError(
+            f"config: unknown policy '{config.policy}'; known: paper, {PRIOR}, {COLUMNS}"
+        )
     network = new_network(config.network, config.trainer.seed)
     return PaperPolicy(network, correlation=config.trainer.correlation)
 
@@ -183,6 +192,8 @@ def _environment_of(
 ) -> tuple[Environment, MakeEnvironment]:
     if config.data.problem == "toy":
         return ToyEnvironment(), ToyEnvironment
+    if config.policy == COLUMNS:
+        return column_environment(), column_environment
     return given or GraphEnvironment(), GraphEnvironment
 
 

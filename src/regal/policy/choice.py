@@ -39,13 +39,16 @@ def part_of(objective: Objective) -> str:
     return "" if objective.per_ns > 0 else MEMORY
 
 
-def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | None:
+def network_for(
+    policy: str, kind: str, objective: str = "", *, also: tuple[str, ...] = ()
+) -> PolicyNetwork | None:
     """Return the network of a policy; None where there is none: "none", "untrained", `WITHOUT`.
 
     Args:
         policy: see `require_policy`.
         kind: what the network must be for, "paper" for example.
         objective: see `part_of`; the policy that ships may have a network of its own for it.
+        also: other kinds that a file may be of.
 
     Raises:
         UsageError: the file is missing, broken, or of another kind.
@@ -56,7 +59,7 @@ def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | 
         return None
     path = _shipped(kind, objective) if policy == DEFAULT else Path(policy)
     network = _loaded(path)
-    if network.kind != kind:
+    if network.kind not in (kind, *also):
         raise UsageError(f"policy '{path}' is of kind '{network.kind}'; this method needs '{kind}'")
     return network
 

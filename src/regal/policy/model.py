@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 PRIOR = "prior"  # kind of the policies of the default method
+COLUMNS = "columns"  # another kind of them: learned features
 METADATA = "regal.policy"  # key of the file's metadata that holds one JSON object
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
+from regal.policy.canonical import device_places, head_weights
 from regal.policy.choice import DEFAULT, network_for, part_of
+from regal.policy.columns import column_prior, learned_rule
 from regal.policy.inputs import policy_context
-from regal.policy.model import PRIOR
+from regal.policy.model import COLUMNS, PRIOR
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.es import WeightPrior
 from regal.search.devices.guided import guided_search
-from regal.search.devices.portfolio import PortfolioRun, regal
+from regal.search.devices.portfolio import PortfolioRun, regal, usual_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,59 +30,6 @@ if TYPE_CHECKING:
     from regal.search.types import Budget
 
 MODES_TRIED = 16  # of the means that a network knows, the likeliest for this graph
-# Heads of a mean, whatever the number of devices; see `head_weights`.
-CANONICAL_HEADS = ("priority", "affinity_slope", "affinity_arch", "colocation")
-
-
-def canonical_size() -> int:
-    """Return how many numbers a mean has that does not know the number of devices."""
-    return len(CANONICAL_HEADS) * len(_native.device_feature_names()) + _native.GENE_WEIGHTS
-
-
-def device_places(problem: ScheduleProblem) -> NDArray[np.float64]:
-    """Return the (D,) place of each device from 0, the fastest, to 1."""
-    totals = np.maximum(problem.durations, 0).sum(axis=0)
-    places = np.empty(problem.n_devices)
-    places[np.argsort(totals, kind="stable")] = np.arange(problem.n_devices)
-    return places / max(problem.n_devices - 1, 1)
-
-
-def head_weights(means: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (k, weights) of `WeightPrior` for so many devices.
-
-    The affinity to a device at place t is t * slope + 4 t (1 - t) * arch: with two devices the
-    slope draws ops to the slower one, or the second.
-
-    Args:
-        means: (k, canonical_size()) numbers, head by head.
-        places: (D,) see `device_places`.
-    """
-    width = len(_native.device_feature_names())
-    priority, slope, arch, colocation, genes = np.split(means, np.arange(1, 5) * width, axis=1)
-    affinities = [t * slope + 4.0 * t * (1.0 - t) * arch for t in places]
-    unused = np.zeros((len(means), 2 * width))  # heads wait and transfer
-    return np.concatenate((priority, *affinities, colocation, unused, genes), axis=1)
-
-
-def canonical_means(
-    weights: NDArray[np.float64], places: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the (k, canonical_size()) means that come closest to weights for some devices.
-
-    The affinities are fitted by least squares; with two devices nothing is lost. See
-    `head_weights`, of which this is the inverse.
-    """
-    width = len(_native.device_feature_names())
-    count = len(places)
-    priority, rest = weights[:, :width], weights[:, width:]
-    affinities = rest[:, : count * width].reshape(len(weights), count, width)
-    # Only differences between devices matter.
-    affinities = affinities - affinities[:, int(places.argmin()), None, :]
-    shapes = np.stack((places, 4.0 * places * (1.0 - places)), axis=1)  # (D, 2)
-    fitted = np.einsum("rd,kdw->krw", np.linalg.pinv(shapes), affinities)
-    colocation = rest[:, count * width : (count + 1) * width]
-    genes = weights[:, -_native.GENE_WEIGHTS :]
-    return np.concatenate((priority, fitted[:, 0], fitted[:, 1], colocation, genes), axis=1)
 
 
 class PriorGuide:
@@ -140,7 +89,11 @@ def network_says(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorMethod:
-    """A `DeviceMethod`: the portfolio, guided by a policy where there is one for the objective."""
+    """A `DeviceMethod`: the portfolio, guided by a policy where there is one for the objective.
+
+    A policy of kind "prior" decides what comes next, and gives the evolution strategy its starts;
+    one of kind "columns" gives it learned features and a rule to start from.
+    """
 
     policy: str = DEFAULT  # see `regal.policy.choice`; "none", "untrained": the usual portfolio
 
@@ -159,12 +112,16 @@ class PriorMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod` and `portfolio.regal`."""
-        network = network_for(self.policy, PRIOR, part_of(objective))
+        network = network_for(self.policy, PRIOR, part_of(objective), also=(COLUMNS,))
         if network is None or problem.n_ops == 0 or problem.n_devices == 1:
             return regal(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
         compact = compact_devices(problem)
         run = PortfolioRun(
             problem, objective, budget, seed=seed, threads=threads, cancel=cancel, compact=compact
         )
-        guided_search(run, PriorGuide(network_says(network), problem, compact, objective))
+        if network.kind == COLUMNS:
+            rule = learned_rule(network, problem, compact, objective)
+            usual_search(run, column_prior(rule, problem, objective))
+        else:
+            guided_search(run, PriorGuide(network_says(network), problem, compact, objective))
         return run.outcome()

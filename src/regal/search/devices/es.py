@@ -51,13 +51,14 @@ class WeightPrior:
     """The distribution that the search starts from; what a policy sets.
 
     The weights are, in this sequence: for the heads priority, affinity to device 0, 1, ...,
-    colocation, wait and transfer, one per feature (`_native.device_feature_names`); then one per
-    weight gene. All 0 is the plain heuristic.
+    colocation, wait and transfer, one per feature (`_native.device_feature_names`), then one per
+    column; then one per weight gene. All 0 is the plain heuristic.
     """
 
     mean: NDArray[np.float64]  # (weights,), or (k, weights): the best of k means is taken
     deviation: NDArray[np.float64]  # (weights,), 0 or more; 0: the weight keeps its mean
     step: float = 0.5  # all deviations times this, at first
+    columns: NDArray[np.float32] | None = None  # (k, ops): further features, learned ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +69,10 @@ class Adapted(Found):
     weights: NDArray[np.float64]  # (weights,) of the best schedule
 
 
-def weight_count(n_devices: int) -> int:
-    """Return how many weights there are for so many devices."""
-    return (4 + n_devices) * len(_native.device_feature_names()) + _native.GENE_WEIGHTS
+def weight_count(n_devices: int, n_columns: int = 0) -> int:
+    """Return how many weights there are for so many devices and columns beside the features."""
+    features = len(_native.device_feature_names()) + n_columns
+    return (4 + n_devices) * features + _native.GENE_WEIGHTS
 
 
 def feature_es(
@@ -131,10 +133,10 @@ def run_device_es(
     """
     options = options or DeviceEsOptions()
     deviation = None if prior is None else prior.deviation
-    starts = None
+    starts = columns = None
     if prior is not None:
-        _require_prior(weight_count(problem.n_devices), prior)
-        starts = np.atleast_2d(prior.mean)
+        _require_prior(problem, prior)
+        starts, columns = np.atleast_2d(prior.mean), prior.columns
     schedule, _, evaluations, was_interrupted, chromosomes, weights, mean, step = _native.device_es(
         problem=problem,
         decoder=options.decoder,
@@ -150,6 +152,7 @@ def run_device_es(
         evaluations=evaluations_of(budget),
         seconds=seconds_of(budget),
         stop_value=stop_at,
+        columns=columns,
         cancel=_native.Cancel() if cancel is None else cancel,
     )
     if deviation is None:
@@ -159,12 +162,21 @@ def run_device_es(
         evaluations=evaluations,
         was_interrupted=was_interrupted,
         chromosomes=chromosomes,
-        prior=WeightPrior(mean=mean, deviation=deviation, step=step),
+        prior=WeightPrior(mean=mean, deviation=deviation, step=step, columns=columns),
         weights=weights,
     )
 
 
-def _require_prior(weights: int, prior: WeightPrior) -> None:
+def _require_prior(problem: CompactDevices, prior: WeightPrior) -> None:
+    columns = prior.columns
+    if columns is not None and (columns.ndim != 2 or columns.shape[1] != problem.n_ops):
+        raise UsageError(
+            f"prior: columns have shape {columns.shape}; give (columns, {problem.n_ops}): one value"
+            " per op"
+        )
+    if columns is not None and not np.all(np.isfinite(columns)):
+        raise UsageError("prior: columns have values outside their range")
+    weights = weight_count(problem.n_devices, 0 if columns is None else len(columns))
     if not (math.isfinite(prior.step) and prior.step > 0):
         raise UsageError(f"prior: step is {prior.step}; give a number above 0")
     for name, values in (("mean", prior.mean), ("deviation", prior.deviation)):

@@ -83,11 +83,11 @@ def regal(
     return run.outcome()
 
 
-def usual_search(run: PortfolioRun) -> None:
-    """Spend the budget of a run as without a policy."""
+def usual_search(run: PortfolioRun, prior: WeightPrior | None = None) -> None:
+    """Spend the budget of a run as without a policy; the evolution strategy may have a prior."""
     run.heuristics()
     if run.goes_on():
-        run.strategy(STRATEGY_EVALUATIONS)
+        run.strategy(STRATEGY_EVALUATIONS, prior)
     run.rounds()
 
 
