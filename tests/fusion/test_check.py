@@ -22,8 +22,8 @@ def diamond() -> FusionProblem:
     return plain_problem(g.build(outputs=[d]), [(0, 1), (0, 2), (1, 3), (2, 3)])
 
 
-def plan_of(*groups: tuple[int, ...], **fields: tuple[tuple[int, int], ...]) -> FusionPlan:
-    return FusionPlan(kernels=tuple(Kernel(ops=group) for group in groups), **fields)
+def plan_of(*groups: tuple[int, ...], in_place: tuple[tuple[int, int], ...] = ()) -> FusionPlan:
+    return FusionPlan(kernels=tuple(Kernel(ops=group) for group in groups), in_place=in_place)
 
 
 def test_times_and_peak_of_a_hand_checked_plan() -> None:
