@@ -1,7 +1,7 @@
 """Fusion and layouts searched together against one after the other, priced by the roofline.
 
 python benchmarks/fusion_joint.py ROWS.jsonl [--graphs 20] [--evaluations 5000] [--seeds 3]
-       [--devices cpu,gpu-pcie-2]
+       [--devices cpu,gpu-pcie-2] [--methods joint,sequential]
 
 Graphs of the training side of the data set, chosen by turns among families. One row per graph,
 devices, objective, method and seed; rows that the file holds are not run again. A table of all rows
@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=5000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--devices", default="cpu,gpu-pcie-2")
+    parser.add_argument("--methods", default="", help="comma-separated; default: all")
     options = parser.parse_args()
     rows = read_rows(options.rows)
     done = {tuple(row[name] for name in KEY) for row in rows}
@@ -55,7 +56,8 @@ def main() -> None:
                 problem = fusion_problem(graph, system)
                 for objective in OBJECTIVES:
                     methods = METHODS if len(system.devices) == 1 else DEVICE_METHODS
-                    for method in methods:
+                    asked = options.methods.split(",") if options.methods else list(methods)
+                    for method in (name for name in methods if name in asked):
                         for seed in range(options.seeds):
                             key = (entry.key, devices, objective, method, seed, options.evaluations)
                             if key in done:
@@ -92,7 +94,7 @@ def chosen_entries(count: int) -> list[Entry]:
         ]
         turn += 1
     step = max(len(chosen) // count, 1)  # spread over the alphabet
-    return chosen[::step][:count]
+    return sorted(chosen[::step][:count], key=lambda entry: entry.ops)
 
 
 def run(
