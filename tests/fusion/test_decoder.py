@@ -75,7 +75,8 @@ def test_the_cheapest_layouts_are_those_of_a_search_over_all() -> None:
 def _layout_cost(
     problem: FusionProblem, prices: np.ndarray[tuple[int], np.dtype[np.int64]], layouts: list[int]
 ) -> float:
-    graph, made = problem.graph, {}
+    graph = problem.graph
+    made: dict[int, int] = {}
     for i, op in enumerate(graph.ops):
         if layouts[i] and problem.layout_rules[i] is LayoutRule.FIXED:
             return float("inf")

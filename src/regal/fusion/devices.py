@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ from regal.search.devices.portfolio import regal
 from regal.search.types import Budget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from regal._native import FusionDevices
@@ -39,10 +42,11 @@ if TYPE_CHECKING:
 
 DEFAULT_EVALUATIONS = 10_000
 METHODS = ("joint", "sequential", "heuristic", "unfused")
-# Of the budget: for layouts and fusion as if there were one device; the search for a schedule of the
-# kernels gets half of it at the end.
+# Of the budget of "joint": layouts and fusion as for one device, a schedule of these kernels, then
+# all genes at once; a schedule of those kernels takes the rest.
 ALONE_SHARE = 0.2
-KEYS_SHARE = 0.3  # of "joint", for all genes at once
+FIRST_SHARE = 0.3
+KEYS_SHARE = 0.25
 STEPS_SHARE = 0.25  # of "sequential", for layouts, and as much for fusion
 
 
@@ -81,10 +85,10 @@ def plan_fusion_on_devices(
 ) -> DeviceFusionOutcome:
     """Return the best plan of `problem` on the devices of `system` that a method finds, checked.
 
-    "joint" searches layouts and fusion as for one device, from there layouts, fusion, placement,
-    order and transfers at once, then schedules the kernels once more. "sequential" finds layouts,
-    then fusion, each as for one device, then schedules those kernels. "unfused" schedules the ops as they are, "heuristic"
-    the kernels that neutral keys give.
+    "joint" searches layouts and fusion at once, first as for one device, then with placement,
+    order and transfers, and schedules the kernels of both once more; the better ones stay.
+    "sequential" finds layouts, then fusion, each as for one device, then schedules those kernels.
+    "unfused" schedules the ops as they are, "heuristic" the kernels that neutral keys give.
 
     Args:
         problem: N ops on D devices.
@@ -122,10 +126,62 @@ def plan_fusion_on_devices(
     devices = _devices(problem, base)
     search = key_search(native, goal, meter, seed=seed, threads=threads, devices=devices)
     alone = key_search(native, goal, meter, seed=seed, threads=threads)
-    genes = _genes(search, alone, method)
-    kernels, _, _, _, _, schedule, rows = _native.decode_fusion(
-        native, goal.per_ns, goal.per_byte, search.capacity, genes, devices
+    candidates = [
+        _scheduled(problem, system, search, genes, share)
+        for genes, share in _proposals(search, alone, method)
+    ]
+    best = candidates[0]
+    for other in candidates[1:]:
+        if score_of(other.found.figures, goal).is_better_than(score_of(best.found.figures, goal)):
+            best = other
+    contracted = best.kernels
+    packed = packed_schedule(
+        contracted.graph,
+        best.problem,
+        best.found.schedule,
+        best.found.figures,
+        {},
+        time_bound_ns=0,
+        peak_bound=0,
     )
+    check_schedule_plan(contracted.graph, system, contracted.cost, packed)
+    return DeviceFusionOutcome(
+        plan=_placed(best.plan, contracted, packed),
+        kernels=contracted,
+        schedule=packed,
+        before_time_ns=before.figures.time,
+        before_peak_bytes=before.figures.most,
+        objective=goal,
+        method=method,
+        seed=seed,
+        evaluations=meter.spent,
+        seconds=time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """Kernels, and the best schedule of them that was found."""
+
+    plan: FusionPlan
+    kernels: KernelGraph
+    problem: ScheduleProblem
+    found: DeviceOutcome
+
+
+def _scheduled(
+    problem: FusionProblem, system: System, search: KeySearch, genes: Genes, share: float
+) -> _Candidate:
+    """Return the kernels of a chromosome, scheduled with a share of what is left."""
+    kernels, _, _, _, _, schedule, rows = _native.decode_fusion(
+        search.native,
+        search.objective.per_ns,
+        search.objective.per_byte,
+        search.capacity,
+        genes,
+        search.devices,
+    )
+    search.meter.spent += 1
     sequence = schedule.order.tolist()
     plan = FusionPlan(
         kernels=tuple(
@@ -140,49 +196,42 @@ def plan_fusion_on_devices(
     )
     contracted = kernel_graph(problem, plan)
     small = schedule_problem(contracted.graph, system, contracted.cost)
-    n_tensors = len(problem.graph.tensors)
-    found = [(contracted.tensors[t] + n_tensors * contracted.is_copy[t]) for t in small.tensors]
-    if found != list(rows):
+    count = len(problem.graph.tensors)
+    numbers = [contracted.tensors[t] + count * contracted.is_copy[t] for t in small.tensors]
+    if numbers != list(rows):
         raise AssertionError("the kernel and the graph of kernels number tensors differently")
-    best = _rescheduled(small, _renumbered(schedule, sequence), goal, search)
-    packed = packed_schedule(
-        contracted.graph, small, best.schedule, best.figures, {}, time_bound_ns=0, peak_bound=0
-    )
-    check_schedule_plan(contracted.graph, system, contracted.cost, packed)
-    return DeviceFusionOutcome(
-        plan=_placed(plan, contracted, packed),
-        kernels=contracted,
-        schedule=packed,
-        before_time_ns=before.figures.time,
-        before_peak_bytes=before.figures.most,
-        objective=goal,
-        method=method,
-        seed=seed,
-        evaluations=meter.spent,
-        seconds=time.perf_counter() - started,
-    )
+    found = _rescheduled(small, _renumbered(schedule, sequence), search, share)
+    return _Candidate(plan=plan, kernels=contracted, problem=small, found=found)
 
 
-def _genes(search: KeySearch, alone: KeySearch, method: str) -> Genes:
-    """Return the chromosome that a method finds; `alone` knows no placement."""
+def _proposals(search: KeySearch, alone: KeySearch, method: str) -> Iterator[tuple[Genes, float]]:
+    """Yield chromosomes and the share of what is left that scheduling their kernels may take.
+
+    `alone` knows no placement.
+    """
     every = (NEUTRAL, LOWEST, HIGHEST)
     if method == "unfused":
-        return search.genes(fusion=LOWEST, layout=LOWEST)
+        yield search.genes(fusion=LOWEST, layout=LOWEST), 1.0
+        return
     if method == "heuristic":
-        return search.genes()
+        yield search.genes(), 1.0
+        return
     if method == "joint":
         first, *given = alone.starts(every, every)
         both = np.concatenate([alone.fusion, alone.layout])
         found = _widened(search, alone, alone.improve(first, both, given, ALONE_SHARE))
+        yield found, FIRST_SHARE / (1 - ALONE_SHARE)
         given = [found, *search.starts(every, every)]
         searched = np.concatenate([search.fusion, search.layout, search.ordered])
-        return search.improve(search.genes(), searched, given, KEYS_SHARE / (1 - ALONE_SHARE))
+        left = 1 - ALONE_SHARE - FIRST_SHARE
+        yield search.improve(search.genes(), searched, given, KEYS_SHARE / left), 1.0
+        return
     base = alone.genes(fusion=LOWEST)
     base = alone.improve(base, alone.layout, alone.starts([LOWEST], [LOWEST, HIGHEST]), STEPS_SHARE)
     fused = base.copy()
     fused[alone.fusion] = NEUTRAL
     base = alone.improve(fused, alone.fusion, [base], STEPS_SHARE / (1 - STEPS_SHARE))
-    return _widened(search, alone, base)
+    yield _widened(search, alone, base), 1.0
 
 
 def _widened(search: KeySearch, alone: KeySearch, genes: Genes) -> Genes:
@@ -196,14 +245,16 @@ def _widened(search: KeySearch, alone: KeySearch, genes: Genes) -> Genes:
 def _rescheduled(
     problem: ScheduleProblem,
     start: _native.DeviceSchedule,
-    objective: Objective,
     search: KeySearch,
+    share: float,
 ) -> DeviceOutcome:
     """Return the better one of a schedule and of what the default method finds."""
     kept = simulated_outcome(problem, start, 0, time.perf_counter())
-    budget = search.meter.left()
-    if budget is None:
+    if search.meter.is_empty:
         return kept
+    evaluations, seconds = search.meter.share(share)
+    budget = Budget(evaluations=evaluations, seconds=None if math.isinf(seconds) else seconds)
+    objective = search.objective
     found = regal(problem, objective, budget, seed=search.seed, threads=search.threads)
     search.meter.spent += found.evaluations
     is_better = score_of(found.figures, objective).is_better_than(score_of(kept.figures, objective))

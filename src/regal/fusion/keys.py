@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal import _native
-from regal.search.types import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from regal._native import Cancel, FusionDevices, FusionNumbers
     from regal.search.devices.types import Objective
+    from regal.search.types import Budget
 
     Genes = NDArray[np.uint32]
 
@@ -38,15 +38,11 @@ class Meter:
         self._started = started
         self.spent = 0
 
-    def left(self) -> Budget | None:
-        """Return what is left, None if that is nothing."""
-        evaluations = self._evaluations - self.spent
-        seconds = self._seconds - (time.perf_counter() - self._started)
-        if evaluations < 1 or seconds <= 0:
-            return None
-        return Budget(
-            evaluations=evaluations if evaluations < NO_LIMIT // 2 else None,
-            seconds=None if math.isinf(seconds) else seconds,
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is left."""
+        return self.spent >= self._evaluations or (
+            time.perf_counter() - self._started >= self._seconds
         )
 
     def share(self, share: float) -> tuple[int, float]:

@@ -15,6 +15,7 @@ from regal.fusion.check import check_fusion
 from regal.fusion.keys import HIGHEST, LOWEST, NEUTRAL, Meter, key_search
 from regal.fusion.numbers import fusion_numbers
 from regal.fusion.types import FusionPlan, Kernel
+from regal.plan.problem import order_problem, pair_rows
 from regal.search.devices.objectives import Weights, objective_of
 from regal.search.portfolio import default_evaluations, regal
 from regal.search.types import Budget
@@ -55,7 +56,10 @@ class FusionOutcome:
 
 
 def unfused_plan(problem: FusionProblem) -> FusionPlan:
-    """Return the plan that every runtime has: ops alone, contiguous, in the order of the file."""
+    """Return the plan that every runtime has: ops alone, contiguous, in the order of the file.
+
+    Where the runtime itself writes in place, it does so here.
+    """
     copies = [
         Kernel(tensor=tensor, layout=layout)
         for tensor, layout in dict(
@@ -64,7 +68,12 @@ def unfused_plan(problem: FusionProblem) -> FusionPlan:
         if layout > 0 and tensor in problem.two_layouts
     ]
     ops = tuple(Kernel(ops=(op,)) for op in range(len(problem.graph.ops)))
-    return FusionPlan(kernels=(*ops, *copies))
+    pairs: tuple[tuple[int, int], ...] = ()
+    if problem.graph.in_place_by_runtime:
+        numbers = order_problem(problem.graph)
+        happened = _native.simulate(numbers.native, np.arange(len(ops), dtype=np.int64)).in_place
+        pairs = tuple(numbers.tensors_of_pair[row] for row in pair_rows(happened))
+    return FusionPlan(kernels=(*ops, *copies), in_place=pairs)
 
 
 def plan_fusion(
