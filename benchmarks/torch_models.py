@@ -8,19 +8,16 @@ same graphs: eager PyTorch, the graphs as traced, and the orders of Inductor's t
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-METER = ROOT / "src" / "regal" / "_heap_meter.so"
+from benchmarks.torch_runs import Heap, forked, load_packages, preload_meter
+
 MODES = ("inference", "training")
 TIMEOUT_S = 900
 REPEATS = 3
@@ -245,18 +242,12 @@ def measured(name: str, mode: str) -> dict[str, Any]:
             step(call, module)
         return tracker.peak_bytes
 
-    library = ctypes.CDLL(None)
-    has_meter = hasattr(library, "regal_heap_reset")
-    if has_meter:
-        library.regal_heap_live.restype = library.regal_heap_peak.restype = ctypes.c_int64
+    heap = Heap()
 
     def heap_of(call: Any, module: Any) -> int:
         if mode == "training":
             module.zero_grad(set_to_none=True)
-        library.regal_heap_reset()
-        before = int(library.regal_heap_live())
-        step(call, module)
-        return int(library.regal_heap_peak()) - before
+        return heap.peak_of(lambda: step(call, module))
 
     started = time.process_time()
     row["differences"] = [difference() for _ in range(2)]
@@ -267,9 +258,9 @@ def measured(name: str, mode: str) -> dict[str, Any]:
         chosen[0] = which
         step(compiled, twin)
         row["peaks"][which] = peak_of(compiled, twin)
-        if has_meter and which in ("regal", "traced"):
+        if heap.library is not None and which in ("regal", "traced"):
             row["heap"][which] = heap_of(compiled, twin)
-    if has_meter:
+    if heap.library is not None:
         row["eager_heap"] = heap_of(model, model)
     calls = {"eager": (model, model), "traced": (compiled, twin), "regal": (compiled, twin)}
     times: dict[str, list[float]] = {key: [] for key in calls}
@@ -285,32 +276,18 @@ def measured(name: str, mode: str) -> dict[str, Any]:
 
 
 def collect(rows: Path, only: str) -> None:
+    """Add the missing rows."""
+    preload_meter("benchmarks.torch_models")
     done = {(row["name"], row["mode"]) for row in read(rows)}
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    if METER.is_file():
-        environment["LD_PRELOAD"] = str(METER)
-    for name in names():
-        for mode in MODES:
-            if (name, mode) in done or only not in name:
-                continue
-            command = [sys.executable, "-m", "benchmarks.torch_models", "--one", name, mode]
-            try:
-                run = subprocess.run(
-                    command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
-                )
-                lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
-                reason = " | ".join(run.stderr.strip().splitlines()[-2:])[-300:]
-                row = (
-                    json.loads(lines[-1])
-                    if lines
-                    else {"name": name, "mode": mode, "failed": reason}
-                )
-            except subprocess.TimeoutExpired:
-                row = {"name": name, "mode": mode, "failed": f"took more than {TIMEOUT_S} s"}
-            with rows.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(line_of(row), file=sys.stderr, flush=True)
+    missing = [(n, m) for n in names() for m in MODES if (n, m) not in done and only in n]
+    if missing:
+        load_packages()
+    for name, mode in missing:
+        about = {"name": name, "mode": mode}
+        row = forked(measured, name, mode, about=about, seconds=TIMEOUT_S)
+        with rows.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(line_of(row), file=sys.stderr, flush=True)
 
 
 def read(rows: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,81 @@
+"""Run measurements of PyTorch models in children that are forked after the packages are loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[1]
+METER = ROOT / "src" / "regal" / "_heap_meter.so"
+
+
+def preload_meter(module: str) -> None:
+    """Start `python -m module` again with the heap meter, unless it is there or was not built."""
+    if not METER.is_file() or os.environ.get("LD_PRELOAD") == str(METER):
+        return
+    environment = {**os.environ, "LD_PRELOAD": str(METER)}
+    environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], environment)
+
+
+def load_packages() -> None:
+    """Import what children need, before any of them is forked and any thread is started."""
+    from regal.data.tracers.torch_common import import_torchvision
+
+    import_torchvision()
+    import timm  # noqa: F401
+    import torch._dynamo
+    import torch._inductor.memory
+    import transformers  # noqa: F401
+
+    torch.set_num_threads(1)
+
+
+def forked(
+    measure: Callable[..., dict[str, Any]], *args: Any, about: dict[str, Any], seconds: float
+) -> dict[str, Any]:
+    """Return the row that `measure(*args)` makes in a child; `about` and why, where it fails."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(theirs, measure, args))
+    child.start()
+    theirs.close()
+    try:
+        row = ours.recv() if ours.poll(seconds) else {"failed": f"took more than {seconds:g} s"}
+    except EOFError:
+        row = {"failed": "the process ended without a row"}
+    child.kill()
+    child.join()
+    return about | row
+
+
+def _run(pipe: Any, measure: Any, args: Any) -> None:
+    try:
+        pipe.send(measure(*args))
+    except Exception as error:
+        pipe.send({"failed": f"{type(error).__name__}: {error}"[:300]})
+
+
+class Heap:
+    """The heap of this process, where the meter is loaded."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(None)
+        self.library = library if hasattr(library, "regal_heap_reset") else None
+        if self.library is not None:
+            self.library.regal_heap_live.restype = ctypes.c_int64
+            self.library.regal_heap_peak.restype = ctypes.c_int64
+
+    def peak_of(self, run: Callable[[], Any]) -> int:
+        """Return how far the heap rises above what it is now while `run` runs."""
+        assert self.library is not None
+        self.library.regal_heap_reset()
+        before = int(self.library.regal_heap_live())
+        run()
+        return int(self.library.regal_heap_peak()) - before
