@@ -18,6 +18,10 @@ class Flow {
   // Returns the bytes of the minimum cut.
   int64_t run();
 
+  // After run(): whether the source still reaches the node. Those nodes are the smallest side of a
+  // minimum cut.
+  bool is_with_source(int32_t node) const { return level_[node] >= 0; }
+
   // Arcs looked at since this object exists: the work done, whatever the machine.
   int64_t arcs_seen() const { return arcs_seen_; }
 

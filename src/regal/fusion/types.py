@@ -43,14 +43,16 @@ class LayoutRule(StrEnum):
 class FusionProblem:
     """One graph, with what fusing and laying out its ops may do and costs.
 
-    With n ops, t tensors, D devices. A kernel is a group of ops, or a layout copy. A group of one
-    op takes `alone_ns`. A larger one takes
+    With n ops, t tensors, D devices. A kernel is a group of ops, or a layout copy. A group with one
+    op that is no view takes the `alone_ns` of that op; of views alone, the sum of theirs. A larger
+    one takes
 
         launch_ns + max(sum of work_ns of its ops, sum of read_ns and write_ns at its border):
 
     each tensor read from outside is read once, each tensor that escapes (read outside, or an output
-    of the graph) is written once. A view (`view_of`) is the tensor that it shows: it is neither
-    written nor read besides it. A copy takes `convert_ns` and is shared by all its readers.
+    of the graph, or read by nobody) is written once. A view (`view_of`) is the tensor that it
+    shows: it is neither written nor read besides it. A copy takes `convert_ns` and is shared by all
+    its readers.
     """
 
     graph: Graph
@@ -60,6 +62,7 @@ class FusionProblem:
     # group every such edge must be listed, and the listed ones must connect the group.
     pairs: frozenset[tuple[int, int]]
     anchors: frozenset[int]  # ops of which a group has at most one
+    not_with_anchors: frozenset[int] = frozenset()  # ops that no group with an anchor has
     most_ops: int = 64  # in one group
     layout_rules: tuple[LayoutRule, ...]  # (n,)
     two_layouts: frozenset[int]  # tensors whose layouts differ in memory: only these are converted

@@ -1,0 +1,205 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <numeric>
+#include <optional>
+
+#include "bindings.h"
+#include "bindings_interrupt.h"
+#include "fusion_search.h"
+
+using namespace nb::literals;
+using regal::FusedKernel;
+using regal::FusionDecoder;
+using regal::FusionFault;
+using regal::FusionProblem;
+using regal::FusionSearchResult;
+using regal::FusionVerdict;
+using regal::Objective;
+using regal::Score;
+using GeneRow = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using GeneRows = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using GeneArray = nb::ndarray<nb::numpy, uint32_t, nb::ndim<1>>;
+using Found = std::tuple<GeneArray, Score, int64_t, bool>;
+
+namespace {
+
+GeneArray gene_array(regal::Genes genes) {
+  auto* kept = new regal::Genes(std::move(genes));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<regal::Genes*>(p); });
+  return {kept->data(), {kept->size()}, owner};
+}
+
+Found found_of(std::pair<FusionSearchResult, bool> found) {
+  auto& [result, was_interrupted] = found;
+  return {gene_array(std::move(result.genes)), result.score, result.evaluations, was_interrupted};
+}
+
+regal::FusionGenes genes_of(const FusionProblem& problem) { return FusionDecoder(problem, {}, regal::kUnlimited).layout(); }
+
+void require_genes(const FusionProblem& problem, size_t count) {
+  if (static_cast<int64_t>(count) != genes_of(problem).size) {
+    throw nb::value_error("fusion: one gene per producer, sensitive op and op, and one weight are needed");
+  }
+}
+
+void require_searched(const FusionProblem& problem, Ints searched) {
+  int64_t last = -1;
+  for (size_t i = 0; i < searched.size(); ++i) {
+    const int64_t gene = searched.data()[i];
+    if (gene <= last || gene >= genes_of(problem).size) throw nb::value_error("fusion: searched genes ascend");
+    last = gene;
+  }
+}
+
+void bind_fusion_problem(nb::module_& module) {
+  nb::enum_<FusionFault>(module, "FusionFault")
+      .value("NONE", FusionFault::None)
+      .value("BAD_INDEX", FusionFault::BadIndex)
+      .value("NEGATIVE_SIZE", FusionFault::NegativeSize)
+      .value("BAD_TIME", FusionFault::BadTime)
+      .value("TOO_LARGE", FusionFault::TooLarge)
+      .value("CYCLE", FusionFault::Cycle)
+      .value("BAD_ROW", FusionFault::BadRow);
+  nb::class_<FusionVerdict>(module, "FusionVerdict")
+      .def_ro("fault", &FusionVerdict::fault)
+      .def_ro("guilty", &FusionVerdict::guilty);
+  nb::class_<FusionProblem>(module, "FusionNumbers", "Which ops run as one kernel, in which layout?")
+      .def_ro("n_ops", &FusionProblem::n_ops)
+      .def_ro("n_tensors", &FusionProblem::n_tensors);
+  module.def(
+      "build_fusion_problem",
+      [](int64_t n_devices, int64_t most_ops, Rows<2> edges, Rows<2> reads, Ints producers, Ints view_of,
+         Ints has_layouts, Ints output_layouts, Ints storages, Ints tensor_bytes, Ints bytes, Ints input_storages,
+         Ints workspace, Rows<3> in_place, Rows<2> pairs, Ints anchors, Ints apart, Ints rules, Ints alone, Ints work, Ints launch,
+         Ints read, Ints write, Ints convert) {
+        FusionProblem problem;
+        const regal::FusionInput input{
+            n_devices,          most_ops,           span_of(edges),          span_of(reads),
+            span_of(producers), span_of(view_of),   span_of(has_layouts),    span_of(output_layouts),
+            span_of(storages),  span_of(tensor_bytes), span_of(bytes),       span_of(input_storages),
+            span_of(workspace), span_of(in_place),  span_of(pairs),          span_of(anchors),
+            span_of(apart),     span_of(rules),     span_of(alone),     span_of(work),           span_of(launch),
+            span_of(read),      span_of(write),     span_of(convert)};
+        FusionVerdict verdict;
+        {
+          nb::gil_scoped_release unlocked;
+          verdict = regal::build_fusion_problem(input, problem);
+        }
+        return std::make_pair(verdict, std::move(problem));
+      },
+      nb::kw_only(), "n_devices"_a, "most_ops"_a, "edges"_a, "reads"_a, "producers"_a, "view_of"_a, "has_layouts"_a,
+      "output_layouts"_a, "storages"_a, "tensor_bytes"_a, "bytes"_a, "input_storages"_a, "workspace"_a, "in_place"_a,
+      "pairs"_a, "anchors"_a, "apart"_a, "rules"_a, "alone"_a, "work"_a, "launch"_a, "read"_a, "write"_a, "convert"_a,
+      "Builds a problem from rows; see fusion_problem.h.");
+  nb::class_<regal::FusionGenes>(module, "FusionGenes", "Where each head of a chromosome begins; see fusion_decode.h.")
+      .def_ro("fusion", &regal::FusionGenes::fusion)
+      .def_ro("layout", &regal::FusionGenes::layout)
+      .def_ro("priority", &regal::FusionGenes::priority)
+      .def_ro("weight", &regal::FusionGenes::weight)
+      .def_ro("size", &regal::FusionGenes::size);
+  module.def(
+      "fusion_genes",
+      [](const FusionProblem& problem) {
+        const FusionDecoder decoder(problem, {}, regal::kUnlimited);
+        return std::make_tuple(decoder.layout(),
+                               std::vector<int32_t>(decoder.producers().begin(), decoder.producers().end()),
+                               std::vector<int32_t>(decoder.sensitive().begin(), decoder.sensitive().end()));
+      },
+      "problem"_a, "Returns (genes, the producers with a fusion key, the ops with a layout key).");
+  module.def(
+      "cheapest_layouts",
+      [](const FusionProblem& problem, Ints prices) {
+        if (prices.size() != static_cast<size_t>(problem.n_ops) * regal::kLayouts) {
+          throw nb::value_error("cheapest_layouts: two prices per op are needed");
+        }
+        regal::LayoutCut cut;
+        {
+          nb::gil_scoped_release unlocked;
+          regal::LayoutPrices rows(problem.n_ops);
+          for (int32_t v = 0; v < problem.n_ops; ++v) rows[v] = {prices.data()[2 * v], prices.data()[2 * v + 1]};
+          cut = regal::cheapest_layouts(problem, rows);
+        }
+        return std::make_pair(array_of(std::vector<int64_t>(cut.layouts.begin(), cut.layouts.end())), cut.cost);
+      },
+      "problem"_a, "prices"_a, "Returns (layouts, cost): a minimum cut; see fusion_layout.h.");
+}
+
+void bind_fusion_search(nb::module_& module) {
+  module.def(
+      "decode_fusion",
+      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRow genes) {
+        require_genes(problem, genes.size());
+        std::vector<FusedKernel> kernels;
+        Score score;
+        {
+          nb::gil_scoped_release unlocked;
+          FusionDecoder decoder(problem, {per_ns, per_byte}, capacity);
+          score = decoder.decode_fully({genes.data(), genes.size()}, kernels);
+        }
+        std::vector<std::tuple<std::vector<int32_t>, int32_t, int32_t, int32_t>> rows;
+        for (FusedKernel& k : kernels) rows.emplace_back(std::move(k.ops), k.tensor, k.layout, k.device);
+        return std::make_pair(std::move(rows), score);
+      },
+      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a,
+      "Returns (kernels in order, score); a kernel is (ops, copied tensor or -1, layout, device).");
+  module.def(
+      "fusion_values",
+      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRows rows) {
+        require_genes(problem, rows.shape(1));
+        std::vector<double> values;
+        nb::gil_scoped_release unlocked;
+        FusionDecoder decoder(problem, {per_ns, per_byte}, capacity);
+        for (size_t i = 0; i < rows.shape(0); ++i) {
+          values.push_back(decoder.decode({rows.data() + i * rows.shape(1), rows.shape(1)}).value);
+        }
+        return values;
+      },
+      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a,
+      "The values of chromosomes, one per row, on one thread.");
+  module.def(
+      "fusion_brkga",
+      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, int32_t population,
+         int32_t elites, int32_t mutants, double elite_bias, uint64_t seed, int32_t threads, int64_t evaluations,
+         double seconds, double stop_value, Ints searched, GeneRow base, GeneRows given, Cancel& cancel) {
+        require_genes(problem, base.size());
+        require_searched(problem, searched);
+        if (given.shape(0) > 0) require_genes(problem, given.shape(1));
+        const regal::FusionBrkgaSettings settings{
+            {population, elites, mutants, elite_bias, 0, seed, threads, {}},
+            {{per_ns, per_byte}, capacity, {evaluations, seconds, stop_value}, span_of(searched), {base.data(), base.size()}},
+            {given.data(), given.size()}};
+        return found_of(run_interruptible<FusionSearchResult>(cancel, [&](const std::atomic<bool>& cancelled) {
+          return regal::run_fusion_brkga(problem, settings, cancelled);
+        }));
+      },
+      nb::kw_only(), "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "population"_a, "elites"_a, "mutants"_a,
+      "elite_bias"_a, "seed"_a, "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "searched"_a, "base"_a,
+      "given"_a, "cancel"_a, "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
+  module.def(
+      "fusion_local",
+      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, uint64_t seed,
+         int64_t evaluations, double seconds, double stop_value, Ints searched, GeneRow base, Cancel& cancel) {
+        require_genes(problem, base.size());
+        require_searched(problem, searched);
+        const regal::FusionTask task{{per_ns, per_byte},
+                                     capacity,
+                                     {evaluations, seconds, stop_value},
+                                     span_of(searched),
+                                     {base.data(), base.size()}};
+        return found_of(run_interruptible<FusionSearchResult>(cancel, [&](const std::atomic<bool>& cancelled) {
+          return regal::run_fusion_local(problem, task, seed, cancelled);
+        }));
+      },
+      nb::kw_only(), "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "seed"_a, "evaluations"_a, "seconds"_a,
+      "stop_value"_a, "searched"_a, "base"_a, "cancel"_a,
+      "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
+}
+
+}  // namespace
+
+void bind_fusion(nb::module_& module) {
+  bind_fusion_problem(module);
+  bind_fusion_search(module);
+}

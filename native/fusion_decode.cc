@@ -1,0 +1,132 @@
+#include "fusion_decode.h"
+
+#include <algorithm>
+
+namespace regal {
+namespace {
+
+constexpr uint32_t kOffBelow = UINT32_MAX / 8;
+constexpr uint32_t kForcedFrom = UINT32_MAX / 8 * 7;
+constexpr int64_t kMostSaved = int64_t{1} << 45;  // times 16 bits of a key: below 2^62
+
+// Where the fusion of `op` with all its consumers saves: a launch and a read for each, and the write.
+int64_t most_saved(const FusionProblem& problem, int32_t op) {
+  const auto consumers = problem.consumers[op];
+  const auto fusible = problem.fusible[op];
+  int64_t saved = static_cast<int64_t>(fusible.size()) * problem.launch[0];
+  for (const int32_t t : problem.writes[op]) {
+    if (problem.view_of[t] >= 0) continue;
+    for (const int32_t reader : problem.readers[t]) {
+      if (std::binary_search(fusible.begin(), fusible.end(), reader)) saved += problem.read[problem.at(t, 0)];
+    }
+    if (fusible.size() == consumers.size() && problem.output_layout[t] == kNoOutput) {
+      saved += problem.write[problem.at(t, 0)];
+    }
+  }
+  return std::min(saved, kMostSaved);
+}
+
+}  // namespace
+
+FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity)
+    : problem_(&problem),
+      objective_(objective),
+      capacity_(capacity),
+      layouts_(problem),
+      times_(problem),
+      merger_(problem),
+      contraction_(problem),
+      chosen_(problem.n_ops, 0),
+      group_ns_(problem.n_ops, 0) {
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    if (problem.fusible[v].empty()) continue;
+    producers_.push_back(v);
+    saved_.push_back(most_saved(problem, v));
+  }
+  rank_.resize(problem.n_ops);
+  for (int32_t i = 0; i < problem.n_ops; ++i) rank_[problem.order[i]] = i;
+  genes_.layout = static_cast<int64_t>(producers_.size());
+  genes_.priority = genes_.layout + static_cast<int64_t>(layouts_.keyed().size());
+  genes_.weight = genes_.priority + problem.n_ops;
+  genes_.size = genes_.weight + 1;
+}
+
+void FusionDecoder::fuse(std::span<const uint32_t> keys) {
+  const FusionProblem& p = *problem_;
+  merger_.start(chosen_);
+  queue_.clear();
+  for (size_t i = 0; i < producers_.size(); ++i) {
+    if (keys[i] < kOffBelow) continue;
+    // The largest first, equal ones by lower op.
+    queue_.emplace_back(-((saved_[i] * static_cast<int64_t>(keys[i] >> 16)) >> 15), static_cast<int32_t>(i));
+  }
+  std::sort(queue_.begin(), queue_.end());
+  for (int32_t v = 0; v < p.n_ops; ++v) group_ns_[v] = times_.best_ns({&v, 1}, chosen_[v]);
+  for (const auto& [saved, i] : queue_) {
+    const int32_t v = producers_[i];
+    for (const int32_t w : p.fusible[v]) {
+      if (!merger_.may_merge(v, w)) continue;
+      uint8_t layout = 0;
+      merger_.join(v, w, joined_, layout);
+      const int64_t time = times_.best_ns(joined_, layout);
+      const int64_t apart = group_ns_[merger_.group_of(v)] + group_ns_[merger_.group_of(w)];
+      if (time > apart && keys[i] < kForcedFrom) continue;
+      merger_.merge(v, w);
+      group_ns_[merger_.group_of(v)] = time;
+    }
+  }
+  merger_.list(groups_);
+  // Ops without a layout of their own run in that of their group.
+  for (const int32_t group : groups_) {
+    for (const int32_t v : merger_.members(group)) chosen_[v] = merger_.layout_of(group);
+  }
+}
+
+Score FusionDecoder::decode(std::span<const uint32_t> genes) {
+  return score(genes, objective_.per_byte > 0 || capacity_ != kUnlimited);
+}
+
+Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
+  layouts_.decode(genes.subspan(genes_.layout, layouts_.keyed().size()), chosen_);
+  times_.set_layouts(chosen_);
+  fuse(genes.first(producers_.size()));
+  Score score{0, 0, 0, 0};
+  for (const int32_t group : groups_) score.time += group_ns_[group];
+  for (const int32_t t : times_.copied()) score.time += problem_->convert[problem_->at(t, 0)];
+  if (needs_memory) {
+    contraction_.build(merger_, groups_, chosen_, times_);
+    keys_.assign(contraction_.n_kernels(), kNeutralKey);
+    for (int32_t v = problem_->n_ops - 1; v >= 0; --v) keys_[contraction_.kernel_of(v)] = genes[genes_.priority + v];
+    for (size_t i = 0; i < contraction_.copied().size(); ++i) {
+      const int32_t maker = problem_->producer[contraction_.copied()[i]];
+      if (maker >= 0) keys_[contraction_.n_groups() + i] = genes[genes_.priority + maker];
+    }
+    const CompactProblem compact(contraction_.problem());
+    OrderDecoder decoder(compact);
+    score.peak = decoder.decode(Decoder::Forced, keys_, genes[genes_.weight]);
+    order_.assign(decoder.order().begin(), decoder.order().end());
+    score.overflow = std::max<int64_t>(0, score.peak - capacity_);
+  }
+  score.value = objective_.value(score.time, score.peak);
+  return score;
+}
+
+Score FusionDecoder::decode_fully(std::span<const uint32_t> genes, std::vector<FusedKernel>& kernels) {
+  const Score found = score(genes, true);
+  kernels.clear();
+  for (const int32_t k : order_) {
+    FusedKernel& kernel = kernels.emplace_back();
+    if (k < contraction_.n_groups()) {
+      const auto members = merger_.members(groups_[k]);
+      kernel.ops.assign(members.begin(), members.end());
+      std::sort(kernel.ops.begin(), kernel.ops.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
+      kernel.layout = merger_.layout_of(groups_[k]);
+    } else {
+      kernel.tensor = contraction_.copied()[k - contraction_.n_groups()];
+      kernel.layout = 1 - made_in(*problem_, chosen_, kernel.tensor);
+    }
+  }
+  return found;
+}
+
+}  // namespace regal

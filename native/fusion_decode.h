@@ -1,0 +1,75 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compact.h"
+#include "decode.h"
+#include "device_simulate.h"
+#include "fusion_contract.h"
+#include "fusion_groups.h"
+#include "fusion_kernels.h"
+#include "fusion_layout.h"
+#include "fusion_problem.h"
+
+namespace regal {
+
+// Which gene decides what. Neutral is kNeutralKey.
+//   fusion    producer i of those with a fusible pair: below an eighth it merges with nobody; from
+//             seven eighths on it merges even where that takes longer; higher comes earlier
+//   layout    sensitive op i; see LayoutDecoder
+//   priority  op v: a kernel runs earlier the higher the key of its lowest op, a copy with its maker
+//   weight    how strongly priorities bend; see OrderDecoder
+struct FusionGenes {
+  int64_t fusion = 0;
+  int64_t layout = 0;
+  int64_t priority = 0;
+  int64_t weight = 0;
+  int64_t size = 0;
+};
+
+// Turns keys into kernels and their order on one device. One per thread; reuses its memory.
+//
+// Layouts come first, then groups: producers in the sequence of the time that fusing them saves,
+// times their key, each merged with one consumer after the other while that is legal and saves time
+// (XLA's priority fusion, without duplicates). Then the kernels are ordered like ops.
+class FusionDecoder {
+ public:
+  FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity);
+
+  const FusionGenes& layout() const { return genes_; }
+  // The producers with a fusion key, in the sequence of their genes.
+  std::span<const int32_t> producers() const { return producers_; }
+  std::span<const int32_t> sensitive() const { return layouts_.keyed(); }
+
+  // Cost: O((ops + reads) log), and the merges. Memory is measured, and an order found, only where
+  // the objective or the capacity asks for it; else the order is any legal one.
+  Score decode(std::span<const uint32_t> genes);
+  // Decodes, measures memory, and lists the kernels in their order.
+  Score decode_fully(std::span<const uint32_t> genes, std::vector<FusedKernel>& kernels);
+
+ private:
+  void fuse(std::span<const uint32_t> keys);
+  Score score(std::span<const uint32_t> genes, bool needs_memory);
+
+  const FusionProblem* problem_;
+  Objective objective_;
+  int64_t capacity_;
+  FusionGenes genes_;
+  LayoutDecoder layouts_;
+  KernelTimes times_;
+  GroupMerger merger_;
+  Contraction contraction_;
+  std::vector<int32_t> producers_;
+  std::vector<int64_t> saved_;  // like producers_: ns that fusing it with all its consumers saves
+  Layouts chosen_;
+  std::vector<int64_t> group_ns_;
+  std::vector<std::pair<int64_t, int32_t>> queue_;
+  std::vector<int32_t> joined_;
+  std::vector<int32_t> groups_;
+  std::vector<uint32_t> keys_;
+  std::vector<int32_t> rank_;  // per op: its place in FusionProblem::order
+  std::vector<int32_t> order_;
+};
+
+}  // namespace regal
