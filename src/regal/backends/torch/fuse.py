@@ -21,7 +21,7 @@ from regal.backends.torch.layouts import (
     restrided,
     same_strides,
 )
-from regal.backends.torch.regions import Region, RegionDraft
+from regal.backends.torch.regions import Region, RegionDraft, conversion
 from regal.errors import BackendError
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 
 Strides = tuple[int, ...]
-TRACED = "regal_traced"  # in the meta of a node: name of the node of the trace that it computes
+# In the meta of a node: name of the node of the trace that it computes, and its layout.
+TRACED = "regal_traced"
 # What fake tensors raise where an operator cannot take the strides that it is given.
 REFUSED = (RuntimeError, ValueError, TypeError, NotImplementedError)
 # Operators whose meaning depends on the strides of what they get.
@@ -49,8 +50,8 @@ class Wishes:
     kernels: Mapping[tuple[str, int], str] = field(default_factory=dict)
     given: Mapping[str, Strides] = field(default_factory=dict)  # placeholder -> its real strides
     free_outputs: frozenset[int] = frozenset()  # positions whose strides nobody was promised
-    # Node -> strides of its results, where kernels were seen to differ from fake tensors.
-    observed: Mapping[str, tuple[Strides | None, ...]] = field(default_factory=dict)
+    # Node and layout -> strides of its results, where kernels were seen to differ from fakes.
+    observed: Mapping[tuple[str, int], tuple[Strides | None, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Built:
 
     module: GraphModule
     regions: Mapping[str, Region]  # name of the node -> what it calls
+    region_of: Mapping[tuple[int, ...], str]  # ops of a group -> name of its node
     strides: Mapping[int, Strides]  # free output -> its strides, where they changed
     conversions: int
 
@@ -136,6 +138,7 @@ class _Builder:
         self.new = FxGraph()
         self.env: dict[Node, list[Node]] = {}  # old node -> the same value, once per layout
         self.regions: dict[str, Region] = {}
+        self.region_of: dict[tuple[int, ...], str] = {}
         self.conversions = 0
 
     def built(self, kernels: Sequence[Kernel]) -> Built:
@@ -149,11 +152,11 @@ class _Builder:
             if len(nodes) == 1:
                 self._emit(nodes[0], kernel.layout)
             else:
-                self._emit_region(nodes, kernel.layout)
+                self._emit_region(nodes, kernel)
         strides = self._emit_output()
         made = GraphModule(self.module, self.new, type(self.module).__name__)
         made.meta.update(self.module.meta)
-        return Built(made, self.regions, strides, self.conversions)
+        return Built(made, self.regions, self.region_of, strides, self.conversions)
 
     def _give(self, node: Node) -> None:
         made = self.new.node_copy(node, lambda each: each)
@@ -171,11 +174,11 @@ class _Builder:
         for way in self._ways(node, layout):
             args, kwargs = way
             try:
-                value = self._value_of(node, kernel, args, kwargs)
+                value = self._value_of(node, layout, kernel, args, kwargs)
             except REFUSED:
                 continue
             made = self.new.call_function(target_of(node, kernel), args, kwargs)  # type: ignore[arg-type]
-            made.meta = {"val": value, TRACED: node.name}
+            made.meta = {"val": value, TRACED: (node.name, layout)}
             self.env[node] = [made]
             self._emit_parts(node)
             return
@@ -196,9 +199,9 @@ class _Builder:
             yield map_arg(node.args, wanted), map_arg(node.kwargs, wanted)
         yield map_arg(node.args, exact), map_arg(node.kwargs, exact)
 
-    def _value_of(self, node: Node, kernel: str, args: Any, kwargs: Any) -> Any:
+    def _value_of(self, node: Node, layout: int, kernel: str, args: Any, kwargs: Any) -> Any:
         value = self._faked(node.target, args, kwargs)
-        observed = self.wishes.observed.get(node.name)
+        observed = self.wishes.observed.get((node.name, layout))
         if observed is not None:
             leaves, spec = tree_flatten(value)
             leaves = [
@@ -244,9 +247,10 @@ class _Builder:
         return self._converted(node, first, FORMATS[layout])
 
     def _converted(self, node: Node, first: Node, memory_format: torch.memory_format) -> Node:
-        kwargs = {"memory_format": memory_format}
-        made = self.new.call_function(aten.clone.default, (first,), kwargs)
-        made.meta = {"val": self._faked(aten.clone.default, (first,), kwargs)}
+        region = conversion(self.mode, first.meta["val"], memory_format)
+        made = self.new.call_function(region, (first,))
+        made.meta = {"val": region.values[0]}
+        self.regions[made.name] = region
         self.env[node].append(made)
         self.conversions += 1
         return made
@@ -280,8 +284,9 @@ class _Builder:
                 value.shape, strides, dtype=value.dtype, device=value.device
             )
 
-    def _emit_region(self, nodes: list[Node], layout: int) -> None:
+    def _emit_region(self, nodes: list[Node], kernel: Kernel) -> None:
         """Emit a group as one call; views that leave it are made again behind it."""
+        layout = kernel.layout
         draft = RegionDraft(nodes)
         inputs = {each: self._version(each, layout) for each in draft.inputs}
         try:
@@ -302,6 +307,7 @@ class _Builder:
                 part.meta = {"val": values[i]}
                 self.env[output] = [part]
         self.regions[made.name] = region
+        self.region_of[kernel.ops] = made.name
         for view in draft.views_behind:
             if view.target is operator.getitem:
                 self._emit_parts(view.args[0])  # type: ignore[arg-type]  # a node

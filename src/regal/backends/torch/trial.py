@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Interpreter, Node
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
-from regal.backends.torch.fuse import TRACED
+from regal.backends.torch.fuse import TRACED, built, storages_of, written_storages
 from regal.backends.torch.layouts import same_strides
+from regal.errors import BackendError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch.fx import GraphModule
 
+    from regal.backends.torch.fuse import Built, Wishes
+    from regal.fusion.types import Kernel
+    from regal.graph.types import Graph
+
     Strides = tuple[int, ...]
+    Before = Callable[[Node, tuple[Any, ...], dict[str, Any]], None]
+
+ROUNDS = 8  # a stride that was not foreseen changes what follows
 
 
 def drawn_inputs(module: GraphModule) -> list[Any]:
@@ -49,30 +58,25 @@ def drawn(value: Any, generator: torch.Generator) -> Any:
 
 
 class Probe(Interpreter):
-    """Runs a graph node by node, times every call, and notes strides that were not foreseen."""
+    """Runs a graph node by node, and notes strides that were not foreseen."""
 
-    def __init__(self, module: GraphModule, seen: Callable[[Node, int], None] | None) -> None:
-        """Take a graph, and who is told what a node took, in ns; None: nothing is timed."""
+    def __init__(self, module: GraphModule, before: Before | None = None) -> None:
+        """Take a graph, and who is told of every call before it runs: node, arguments."""
         super().__init__(module, garbage_collect_values=True)
         self.extra_traceback = False
-        self.strides: dict[str, tuple[Strides | None, ...]] = {}
-        self._seen = seen
+        self.strides: dict[tuple[str, int], tuple[Strides | None, ...]] = {}
+        self._before = before
 
     def run_node(self, n: Node) -> Any:
         """Run a node."""
         if n.op != "call_function":
             return super().run_node(n)
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        result = self._timed(n, args, kwargs) if self._seen else n.target(*args, **kwargs)  # type: ignore[operator]
+        if self._before is not None:
+            self._before(n, args, kwargs)
+        result = n.target(*args, **kwargs)  # type: ignore[operator]  # a call
         if TRACED in n.meta:
             self._compare(n, result)
-        return result
-
-    def _timed(self, node: Node, args: Any, kwargs: Any) -> Any:
-        started = time.perf_counter_ns()
-        result = node.target(*args, **kwargs)  # type: ignore[operator]  # a call
-        if self._seen is not None:
-            self._seen(node, time.perf_counter_ns() - started)
         return result
 
     def _compare(self, node: Node, result: Any) -> None:
@@ -89,9 +93,50 @@ class Probe(Interpreter):
             self.strides[node.meta[TRACED]] = tuple(found)
 
 
-def copied(args: list[Any]) -> list[Any]:
-    """Return copies of tensors, with their strides, in memory of their own."""
-    return tree_map(lambda e: e.detach().clone() if isinstance(e, torch.Tensor) else e, args)  # type: ignore[no-any-return]
+def settled(
+    module: GraphModule, graph: Graph, kernels: Sequence[Kernel], wishes: Wishes, args: list[Any]
+) -> tuple[Built, Wishes]:
+    """Return a graph as `built` returns it, whose kernels yield the strides that it foresees.
+
+    Some kernels yield other strides than their fake ones; then it is built again, knowing that.
+
+    Args:
+        module: as traced.
+        graph: was read from it.
+        kernels: of a plan.
+        wishes: what was seen so far; the second result knows more.
+        args: real ones, see `drawn_inputs`; they are not changed.
+
+    Raises:
+        BackendError: the graph cannot be built, or its strides do not settle.
+    """
+    for _ in range(ROUNDS):
+        made = built(module, graph, kernels, wishes)
+        probe = Probe(made.module)
+        with torch.no_grad():
+            probe.run(*written_copied(made.module, args))
+        if not probe.strides:
+            return made, wishes
+        wishes = replace(wishes, observed={**wishes.observed, **probe.strides})
+    raise BackendError("the strides of results do not settle")
+
+
+def written_copied(module: GraphModule, args: list[Any]) -> list[Any]:
+    """Return the arguments of a graph; those that it writes to are copies."""
+    written = written_storages(module)
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return [
+        copied_tensor(arg) if storages_of(node) & written else arg
+        for node, arg in zip(given, args, strict=True)
+    ]
+
+
+def copied_tensor(value: Any) -> Any:
+    """Return a copy of a tensor with its strides; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return made.copy_(value.detach())
 
 
 def best_ns(run: Callable[[], object], repeats: int) -> int:
