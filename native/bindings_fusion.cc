@@ -131,19 +131,25 @@ void bind_fusion_search(nb::module_& module) {
       "decode_fusion",
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRow genes) {
         require_genes(problem, genes.size());
-        std::vector<FusedKernel> kernels;
-        Score score;
+        regal::Decoded found;
         {
           nb::gil_scoped_release unlocked;
-          FusionDecoder decoder(problem, {per_ns, per_byte}, capacity);
-          score = decoder.decode_fully({genes.data(), genes.size()}, kernels);
+          found = FusionDecoder(problem, {per_ns, per_byte}, capacity).decode_fully({genes.data(), genes.size()});
         }
-        std::vector<std::tuple<std::vector<int32_t>, int32_t, int32_t, int32_t>> rows;
-        for (FusedKernel& k : kernels) rows.emplace_back(std::move(k.ops), k.tensor, k.layout, k.device);
-        return std::make_pair(std::move(rows), score);
+        std::vector<std::tuple<std::vector<int32_t>, int32_t, int32_t>> kernels;
+        for (FusedKernel& k : found.kernels) kernels.emplace_back(std::move(k.ops), k.tensor, k.layout);
+        std::vector<std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t>> pairs;
+        for (size_t i = 0; i < found.pair_tensors.size(); ++i) {
+          const regal::InPlace& row = found.problem.in_place[i];
+          pairs.emplace_back(row.op, row.in, row.out, found.pair_tensors[i].in, found.pair_tensors[i].out);
+        }
+        std::vector<int64_t> order(found.order.begin(), found.order.end());
+        return std::make_tuple(std::move(kernels), array_of(std::move(order)), std::move(found.problem),
+                               std::move(pairs), found.score);
       },
       "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a,
-      "Returns (kernels in order, score); a kernel is (ops, copied tensor or -1, layout, device).");
+      "Returns (kernels, order, order problem, pairs, score). Kernel k, (ops, copied tensor or -1, layout), is\n"
+      "op k of the order problem; pairs are (kernel, in storage, out storage, input tensor, output tensor).");
   module.def(
       "fusion_values",
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRows rows) {

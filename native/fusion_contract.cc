@@ -113,6 +113,7 @@ void Contraction::add_in_place(const GroupMerger& groups, std::span<const int32_
                                const KernelTimes& times) {
   const FusionProblem& p = *problem_;
   in_place_.clear();
+  pair_tensors_.clear();
   for (int32_t k = 0; k < n_groups_; ++k) {
     const auto members = groups.members(sequence[k]);
     if (members.size() != 1) continue;
@@ -123,6 +124,7 @@ void Contraction::add_in_place(const GroupMerger& groups, std::span<const int32_
       if (a < 0 || b < 0 || a == b || bytes_[a] != bytes_[b] || is_output_[a]) continue;
       if (b < p.n_storages && p.is_input[b]) continue;
       in_place_.insert(in_place_.end(), {k, a, b});
+      pair_tensors_.push_back(p.in_place[i]);
     }
   }
 }

@@ -33,6 +33,8 @@ class Contraction {
   int32_t kernel_of(int32_t op) const { return kernel_of_[op]; }
   std::span<const int32_t> copied() const { return copied_; }
   const OrderProblem& problem() const { return order_problem_; }
+  // Per in-place row of the problem: its op and its two tensors.
+  std::span<const InPlace> pair_tensors() const { return pair_tensors_; }
   bool is_legal() const { return is_legal_; }
 
  private:
@@ -53,6 +55,7 @@ class Contraction {
   std::vector<uint8_t> is_output_;  // per storage
   std::vector<uint8_t> is_read_;
   std::vector<int32_t> only_user_;  // per storage: -1 none, -2 several, else the kernel
+  std::vector<InPlace> pair_tensors_;
   OrderProblem order_problem_;
 };
 

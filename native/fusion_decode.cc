@@ -111,20 +111,23 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
   return score;
 }
 
-Score FusionDecoder::decode_fully(std::span<const uint32_t> genes, std::vector<FusedKernel>& kernels) {
-  const Score found = score(genes, true);
-  kernels.clear();
-  for (const int32_t k : order_) {
-    FusedKernel& kernel = kernels.emplace_back();
-    if (k < contraction_.n_groups()) {
-      const auto members = merger_.members(groups_[k]);
-      kernel.ops.assign(members.begin(), members.end());
-      std::sort(kernel.ops.begin(), kernel.ops.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
-      kernel.layout = merger_.layout_of(groups_[k]);
-    } else {
-      kernel.tensor = contraction_.copied()[k - contraction_.n_groups()];
-      kernel.layout = 1 - made_in(*problem_, chosen_, kernel.tensor);
-    }
+Decoded FusionDecoder::decode_fully(std::span<const uint32_t> genes) {
+  Decoded found;
+  found.score = score(genes, true);
+  found.order = order_;
+  found.problem = contraction_.problem();
+  found.pair_tensors.assign(contraction_.pair_tensors().begin(), contraction_.pair_tensors().end());
+  for (const int32_t group : groups_) {
+    FusedKernel& kernel = found.kernels.emplace_back();
+    const auto members = merger_.members(group);
+    kernel.ops.assign(members.begin(), members.end());
+    std::sort(kernel.ops.begin(), kernel.ops.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
+    kernel.layout = merger_.layout_of(group);
+  }
+  for (const int32_t tensor : contraction_.copied()) {
+    FusedKernel& kernel = found.kernels.emplace_back();
+    kernel.tensor = tensor;
+    kernel.layout = 1 - made_in(*problem_, chosen_, tensor);
   }
   return found;
 }

@@ -28,6 +28,15 @@ struct FusionGenes {
   int64_t size = 0;
 };
 
+// Kernels as a smaller problem "in which order", with the order that the keys give.
+struct Decoded {
+  Score score;
+  std::vector<FusedKernel> kernels;  // number k is op k of the problem
+  std::vector<int32_t> order;
+  OrderProblem problem;
+  std::vector<InPlace> pair_tensors;  // row i: op, input and output tensor of problem.in_place[i]
+};
+
 // Turns keys into kernels and their order on one device. One per thread; reuses its memory.
 //
 // Layouts come first, then groups: producers in the sequence of the time that fusing them saves,
@@ -45,8 +54,8 @@ class FusionDecoder {
   // Cost: O((ops + reads) log), and the merges. Memory is measured, and an order found, only where
   // the objective or the capacity asks for it; else the order is any legal one.
   Score decode(std::span<const uint32_t> genes);
-  // Decodes, measures memory, and lists the kernels in their order.
-  Score decode_fully(std::span<const uint32_t> genes, std::vector<FusedKernel>& kernels);
+  // Decodes, measures memory, and says all that there is to say.
+  Decoded decode_fully(std::span<const uint32_t> genes);
 
  private:
   void fuse(std::span<const uint32_t> keys);

@@ -82,9 +82,8 @@ def _views(graph: Graph) -> list[int]:
 
 def _class_of(graph: Graph, op: Op, view_of: Sequence[int]) -> FuseClass:
     kind = kind_of(graph.framework, op)
-    tensors = [graph.tensors[t] for t in (*op.inputs, *op.outputs) if t != ABSENT]
     outputs = [t for t in op.outputs if t != ABSENT]
-    if op.subgraphs or not outputs or any(t.role is Role.STATE for t in tensors):
+    if op.subgraphs or not outputs:
         return FuseClass.OPAQUE
     if kind == "view":
         return FuseClass.VIEW if all(view_of[t] >= 0 for t in outputs) else FuseClass.OPAQUE
@@ -94,13 +93,17 @@ def _class_of(graph: Graph, op: Op, view_of: Sequence[int]) -> FuseClass:
         return FuseClass.ANCHOR
     if kind == "pointwise" or (kind == "norm" and _is_affine(graph, op)):
         return FuseClass.POINTWISE
-    return FuseClass.REDUCTION if kind in REDUCTION_KINDS else FuseClass.OPAQUE
+    # A normalization that reads state while it trains writes it, too.
+    has_state = any(t != ABSENT and graph.tensors[t].role is Role.STATE for t in op.inputs)
+    is_reduction = kind in REDUCTION_KINDS and not has_state
+    return FuseClass.REDUCTION if is_reduction else FuseClass.OPAQUE
 
 
 def _is_affine(graph: Graph, op: Op) -> bool:
-    """Return whether a normalization takes its statistics as inputs: a batch norm that is applied."""
+    """Return whether a normalization gets its statistics: a batch norm that is applied."""
     name = bare_name(op.kind) if graph.framework == "torch" else op.kind.rsplit("::", 1)[-1]
-    if "batch_norm" not in name and "BatchNorm" not in name or "backward" in name.lower():
+    is_batch_norm = "batch_norm" in name or "BatchNorm" in name
+    if not is_batch_norm or "backward" in name.lower():
         return False
     rest = [graph.tensors[t] for t in op.outputs[1:] if t != ABSENT]
     return not op.attributes.get("training_mode") and all(prod(t.shape) == 0 for t in rest)
@@ -192,7 +195,7 @@ def _fits(
     if kinds[1] is FuseClass.ANCHOR:
         return kinds[2] is FuseClass.POINTWISE and made == written
     if kinds[2] is FuseClass.REDUCTION:
-        return made == read or made == written
+        return made in (read, written)
     if kinds[1] is FuseClass.REDUCTION:
         source = _elements(graph, graph.ops[origin].inputs)
         return written in (made, source)
