@@ -11,7 +11,7 @@ import torch
 
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.layouts import restrided
-from regal.backends.torch.trial import drawn_inputs, settled, written_copied
+from regal.backends.torch.trial import clock_ns, drawn_inputs, settled, written_copied
 from regal.errors import BackendError, RegalError
 from regal.fusion.search import plan_fusion
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel, LayoutRule
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from regal.backends.torch.fuse import Built, Wishes
+    from regal.backends.torch.regions import Call
     from regal.fusion.search import FusionOutcome
     from regal.graph.types import Graph
     from regal.torch.measured import Measured
@@ -56,6 +57,15 @@ class Candidate:
     predicted_ns: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What candidates are made with."""
+
+    times: Times
+    calls: dict[str, Call | None]
+    deadline: float  # time.monotonic() after which nothing more is compiled
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
     """The way that was chosen; `module` None: the graph as traced is as good."""
@@ -75,6 +85,7 @@ def fused(
     wishes: Wishes,
     settings: Settings,
     folder: Path | None,
+    calls: dict[str, Call | None],
 ) -> Fused:
     """Return the fastest of: the graph as traced, either layout throughout, the searched plan.
 
@@ -84,6 +95,7 @@ def fused(
         wishes: strides of what it is given, and outputs whose strides are free.
         settings: objective, budget, seconds, seed.
         folder: where times are remembered; None: nowhere.
+        calls: regions that were compiled before, by key; grows.
 
     Raises:
         BackendError: sizes are symbols, or not everything lies on a CPU.
@@ -107,10 +119,10 @@ def fused(
         plans["contiguous"] = alone(found.rules, CONTIGUOUS)
         if has_layouts:
             plans["channels last"] = alone(found.rules, CHANNELS_LAST)
-    deadline = time.monotonic() + settings.compile_seconds
+    workshop = Workshop(times, calls, time.monotonic() + settings.compile_seconds)
     candidates = []
     for name, kernels in plans.items():
-        made = _candidate(name, kernels, module, graph, found, args, times, deadline)
+        made = _candidate(name, kernels, module, graph, found, args, workshop)
         if made is not None:
             candidates.append(made)
     return _chosen(module, candidates, args, outcome)
@@ -149,18 +161,17 @@ def _candidate(
     graph: Graph,
     found: Measured,
     args: list[Any],
-    times: Times,
-    deadline: float,
+    workshop: Workshop,
 ) -> Candidate | None:
     """Return a candidate with compiled regions; groups that do not pay are taken apart."""
     try:
         made, wishes = settled(module, graph, kernels, found.wishes, args)
-        compile_regions(made.regions.values(), deadline)
-        slow = slow_regions(made, graph, kernels, found, times)
+        compile_regions(made.regions.values(), workshop.calls, workshop.deadline)
+        slow = slow_regions(made, graph, kernels, found, workshop.times)
         if slow:
             kernels = without(kernels, slow)
             made, wishes = settled(module, graph, kernels, wishes, args)
-            compile_regions(made.regions.values(), deadline)
+            compile_regions(made.regions.values(), workshop.calls, workshop.deadline)
     except RegalError as error:
         log.info("candidate '%s' is left out: %s", name, error)
         return None
@@ -201,9 +212,9 @@ def _chosen(
         for trial in range(TRIALS):
             for name, run in runs.items():
                 held = written_copied(module, given[name])
-                started = time.perf_counter_ns()
+                started = clock_ns()
                 run(held)
-                best[name] = min(best[name], time.perf_counter_ns() - started)
+                best[name] = min(best[name], clock_ns() - started)
             if trial >= 1 and time.monotonic() > stop:
                 break
     fastest = min(best, key=lambda name: best[name])

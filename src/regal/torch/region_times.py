@@ -40,25 +40,25 @@ NOT_COMPILED = (
     subprocess.SubprocessError,
 )
 
-_CALLS: dict[str, Call | None] = {}  # key of a region -> its call; None: it cannot be compiled
-
-
-def compile_regions(regions: Iterable[Region], deadline: float) -> int:
+def compile_regions(
+    regions: Iterable[Region], calls: dict[str, Call | None], deadline: float
+) -> int:
     """Return how many regions run as compiled code from now on; the others go node by node.
 
-    Regions of one key are compiled once in a process; PyTorch keeps the code on disk.
+    Regions of one key are compiled once; PyTorch keeps the code on disk.
 
     Args:
         regions: of a graph.
+        calls: key of a region -> its call, or None where it cannot be compiled; grows.
         deadline: time.monotonic() after which nothing more is compiled.
     """
     count = 0
     for region in regions:
-        if region.key not in _CALLS:
+        if region.key not in calls:
             if time.monotonic() >= deadline:
                 continue
-            _CALLS[region.key] = _compiled(region)
-        call = _CALLS[region.key]
+            calls[region.key] = _compiled(region)
+        call = calls[region.key]
         if call is not None:
             region.use(call)
             count += 1
