@@ -131,6 +131,7 @@ class Compilation:
 
         def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
             forward, backward = default_partition(module, inputs, **given)
+            self.faster.backward, self.faster.roles_of = backward, self.roles
             return forward, backward
 
         limit = self.settings.memory_limit

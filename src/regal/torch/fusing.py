@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from regal.backends.torch.executor import boxed
-from regal.backends.torch.layouts import restrided
+from regal.backends.torch.layouts import restrided, with_strides
 from regal.backends.torch.trial import clock_ns, drawn_inputs, settled, written_copied
 from regal.errors import BackendError, RegalError
 from regal.fusion.search import plan_fusion
@@ -18,12 +18,9 @@ from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel, LayoutRule
 from regal.search.types import Budget
 from regal.torch.measured import alone, measured, problem_of
 from regal.torch.region_times import compile_regions, slow_regions
-from regal.torch.times import times_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from torch.fx import GraphModule
 
     from regal.backends.torch.fuse import Built, Wishes
@@ -41,8 +38,7 @@ log = logging.getLogger("regal.torch")
 EVALUATIONS = 4_000  # plans of a graph that are decoded
 MEASURE_SECONDS = 4.0  # for the kernels of a graph that were never measured
 TRIAL_SECONDS = 1.5  # for comparing the candidates of a graph
-TRIALS = 7
-WORTH = 0.99  # of the time of the trace: what gains less is left
+TRIALS = 15
 AS_TRACED = "as traced"
 
 
@@ -53,8 +49,6 @@ class Candidate:
     name: str
     kernels: Sequence[Kernel]
     built: Built
-    ns: int = 0  # measured
-    predicted_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,70 +56,94 @@ class Workshop:
     """What candidates are made with."""
 
     times: Times
-    calls: dict[str, Call | None]
-    deadline: float  # time.monotonic() after which nothing more is compiled
+    calls: dict[str, Call | None] = field(default_factory=dict)  # by key of a region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fused:
-    """The way that was chosen; `module` None: the graph as traced is as good."""
+class Prepared:
+    """The ways of running a graph that were tried, and what each took."""
 
-    name: str
-    module: GraphModule | None
-    strides: Mapping[int, Strides]  # free output -> its strides
-    ns: Mapping[str, int]  # candidate -> measured time of a run
-    regions: int = 0
-    conversions: int = 0
-    outcome: FusionOutcome | None = None
+    candidates: Sequence[Candidate]
+    ns: Mapping[str, int]  # candidate, or AS_TRACED -> measured time of a run
+    outcome: FusionOutcome
+
+    def strides_of(self, name: str) -> Mapping[int, Strides]:
+        """Return free output -> its strides, where they are not those of the trace."""
+        found = [each.built.strides for each in self.candidates if each.name == name]
+        return found[0] if found else {}
 
 
-def fused(
-    module: GraphModule,
-    graph: Graph,
-    wishes: Wishes,
-    settings: Settings,
-    folder: Path | None,
-    calls: dict[str, Call | None],
-) -> Fused:
-    """Return the fastest of: the graph as traced, either layout throughout, the searched plan.
+def prepared(
+    module: GraphModule, graph: Graph, wishes: Wishes, settings: Settings, workshop: Workshop
+) -> Prepared:
+    """Return the searched plan and, for "time", either layout throughout; all measured.
 
     Args:
         module: every tensor node has a fake tensor as `meta["val"]`.
         graph: was read from it: its ops have the names of nodes.
         wishes: strides of what it is given, and outputs whose strides are free.
         settings: objective, budget, seconds, seed.
-        folder: where times are remembered; None: nowhere.
-        calls: regions that were compiled before, by key; grows.
+        workshop: times and compiled groups; both grow.
 
     Raises:
         BackendError: sizes are symbols, or not everything lies on a CPU.
     """
     require_plain(module)
     args = _inputs(module, wishes)
-    times = times_at(folder, MEASURE_SECONDS)
-    found = measured(module, graph, wishes, args, times)
-    problem = problem_of(module, graph, found)
+    workshop.times.allow(MEASURE_SECONDS)
+    found = measured(module, graph, wishes, args, workshop.times)
     outcome = plan_fusion(
-        problem,
+        problem_of(module, graph, found),
         settings.objective,
         Budget(evaluations=settings.budget or EVALUATIONS, seconds=settings.seconds),
         seed=settings.seed,
         threads=settings.threads,
         in_place=False,
     )
-    has_layouts = any(rule is not LayoutRule.FIXED for rule in found.rules)
     plans: dict[str, Sequence[Kernel]] = {"joint": outcome.plan.kernels}
     if settings.objective == "time":
-        plans["contiguous"] = alone(found.rules, CONTIGUOUS)
-        if has_layouts:
-            plans["channels last"] = alone(found.rules, CHANNELS_LAST)
-    workshop = Workshop(times, calls, time.monotonic() + settings.compile_seconds)
+        plans |= throughout(found)
+    deadline = time.monotonic() + settings.compile_seconds
     candidates = []
     for name, kernels in plans.items():
-        made = _candidate(name, kernels, module, graph, found, args, workshop)
+        made = _candidate(name, kernels, module, graph, found, args, workshop, deadline)
         if made is not None:
             candidates.append(made)
-    return _chosen(module, candidates, args, outcome)
+    ns = measured_runs(module, candidates, args)
+    return Prepared(candidates=candidates, ns=ns, outcome=outcome)
+
+
+def quick_ns(
+    module: GraphModule, graph: Graph, wishes: Wishes, workshop: Workshop, seconds: float
+) -> int:
+    """Return about what a graph takes when it is given values of other strides.
+
+    Args:
+        module: as for `prepared`.
+        graph: as for `prepared`.
+        wishes: strides of what it is given.
+        workshop: as for `prepared`.
+        seconds: for compiling copies between layouts.
+    """
+    require_plain(module)
+    args = _inputs(module, wishes)
+    workshop.times.allow(MEASURE_SECONDS)
+    found = measured(module, graph, wishes, args, workshop.times)
+    deadline = time.monotonic() + seconds
+    candidates = []
+    for name, kernels in throughout(found).items():
+        made = _candidate(name, kernels, module, graph, found, args, workshop, deadline)
+        if made is not None:
+            candidates.append(made)
+    return min(measured_runs(module, candidates, args).values())
+
+
+def throughout(found: Measured) -> dict[str, Sequence[Kernel]]:
+    """Return the plans without groups that have one layout throughout, by name."""
+    plans: dict[str, Sequence[Kernel]] = {"contiguous": alone(found.rules, CONTIGUOUS)}
+    if any(rule is not LayoutRule.FIXED for rule in found.rules):
+        plans["channels last"] = alone(found.rules, CHANNELS_LAST)
+    return plans
 
 
 def require_plain(module: GraphModule) -> None:
@@ -162,16 +180,17 @@ def _candidate(
     found: Measured,
     args: list[Any],
     workshop: Workshop,
+    deadline: float,
 ) -> Candidate | None:
     """Return a candidate with compiled regions; groups that do not pay are taken apart."""
     try:
         made, wishes = settled(module, graph, kernels, found.wishes, args)
-        compile_regions(made.regions.values(), workshop.calls, workshop.deadline)
+        compile_regions(made.regions.values(), workshop.calls, deadline)
         slow = slow_regions(made, graph, kernels, found, workshop.times)
         if slow:
             kernels = without(kernels, slow)
             made, wishes = settled(module, graph, kernels, wishes, args)
-            compile_regions(made.regions.values(), workshop.calls, workshop.deadline)
+            compile_regions(made.regions.values(), workshop.calls, deadline)
     except RegalError as error:
         log.info("candidate '%s' is left out: %s", name, error)
         return None
@@ -189,49 +208,37 @@ def without(kernels: Sequence[Kernel], groups: set[tuple[int, ...]]) -> list[Ker
     return found
 
 
-def _chosen(
-    module: GraphModule,
-    candidates: Sequence[Candidate],
-    args: list[Any],
-    outcome: FusionOutcome,
-) -> Fused:
-    """Return the fastest candidate, measured in turns."""
-    runs = {AS_TRACED: boxed(module)}
-    runs |= {each.name: boxed(each.built.module) for each in candidates}
-    # Whoever calls the graph as traced gives it what the trace says.
-    plain = [
-        restrided(arg, value.stride())
-        if isinstance(arg, torch.Tensor) and isinstance(value, torch.Tensor)
-        else arg
-        for arg, value in zip(args, _given(module), strict=True)
+def measured_runs(
+    module: GraphModule, candidates: Sequence[Candidate], args: list[Any]
+) -> dict[str, int]:
+    """Return what each candidate takes, and the graph as traced, in ns: measured in turns.
+
+    Where the graph is given values of other strides than in the trace, making those of the trace
+    counts for the graph as traced.
+    """
+    plain = boxed(module)
+    strides = [
+        value.stride() if isinstance(value, torch.Tensor) else None for value in _given(module)
     ]
-    given = {name: plain if name == AS_TRACED else args for name in runs}
+
+    def as_traced(held: list[Any]) -> Any:
+        return plain(with_strides(held, strides))
+
+    runs = {AS_TRACED: as_traced}
+    runs |= {each.name: boxed(each.built.module) for each in candidates}
     best = dict.fromkeys(runs, 1 << 62)
     stop = time.monotonic() + TRIAL_SECONDS
     with torch.no_grad():
         for trial in range(TRIALS):
             for name, run in runs.items():
-                held = written_copied(module, given[name])
+                run(written_copied(module, args))  # memory of the others leaves the caches
+                held = written_copied(module, args)
                 started = clock_ns()
                 run(held)
                 best[name] = min(best[name], clock_ns() - started)
-            if trial >= 1 and time.monotonic() > stop:
+            if trial >= 2 and time.monotonic() > stop:
                 break
-    fastest = min(best, key=lambda name: best[name])
-    if best[fastest] > WORTH * best[AS_TRACED]:
-        fastest = AS_TRACED
-    for each in candidates:
-        if each.name == fastest:
-            return Fused(
-                name=fastest,
-                module=each.built.module,
-                strides=each.built.strides,
-                ns=best,
-                regions=sum(r.is_compiled for r in each.built.regions.values()),
-                conversions=each.built.conversions,
-                outcome=outcome,
-            )
-    return Fused(name=AS_TRACED, module=None, strides={}, ns=best, outcome=outcome)
+    return best
 
 
 def _given(module: GraphModule) -> list[Any]:

@@ -35,6 +35,10 @@ class Times:
     deadline: float = 0.0  # time.monotonic() after which nothing more is measured
     measured: int = 0
 
+    def allow(self, seconds: float) -> None:
+        """Measure for so long from now on, in wall time."""
+        self.deadline = time.monotonic() + seconds
+
     @property
     def is_over(self) -> bool:
         """Return whether the time for measuring is spent."""
@@ -74,20 +78,18 @@ class Times:
             self.path = None
 
 
-def times_at(folder: Path | None, seconds: float) -> Times:
+def times_at(folder: Path | None) -> Times:
     """Return the times that lie in a folder for this machine, this PyTorch and its threads.
 
     A broken line is as good as none.
 
     Args:
         folder: None: nothing is read and nothing is kept.
-        seconds: wall time that may be spent on measuring from now on.
     """
-    deadline = time.monotonic() + seconds
     if folder is None:
-        return Times(path=None, deadline=deadline)
+        return Times(path=None)
     path = folder / f"times-{_machine()}.jsonl"
-    return Times(path=path, known=_read(path), deadline=deadline)
+    return Times(path=path, known=_read(path))
 
 
 def key_of_call(node: Node, kernel: str, args: Any, kwargs: Any) -> str:

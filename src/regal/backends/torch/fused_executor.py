@@ -11,7 +11,7 @@ import torch
 from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import storages_of, written_storages
-from regal.backends.torch.layouts import restrided, same_strides
+from regal.backends.torch.layouts import with_strides
 from regal.backends.torch.trial import copied_tensor
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class FusedExecutor:
         given = [node for node in original.graph.nodes if node.op == "placeholder"]
         self._written = [i for i, node in enumerate(given) if storages_of(node) & written]
         self._strides = [
-            value.stride() if isinstance(value := node.meta.get("val"), torch.Tensor) else None
-            for node in given
+            None if i in self._written or not isinstance(value, torch.Tensor) else value.stride()
+            for i, value in enumerate(node.meta.get("val") for node in given)
         ]
 
     def __call__(self, args: list[Any]) -> Any:
@@ -92,15 +92,4 @@ class FusedExecutor:
 
     def _as_traced(self, args: list[Any]) -> list[Any]:
         """Return the arguments with the strides of the trace; empties the list."""
-        found = [
-            restrided(arg, strides)
-            if isinstance(arg, torch.Tensor)
-            and strides is not None
-            and i not in self._written
-            and arg.layout is torch.strided
-            and not same_strides(arg, strides)
-            else arg
-            for i, (arg, strides) in enumerate(zip(args, self._strides, strict=True))
-        ]
-        args.clear()
-        return found
+        return with_strides(args, self._strides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -10,6 +10,8 @@ from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    Strides = tuple[int, ...]
 
 FORMATS = {CONTIGUOUS: torch.contiguous_format, CHANNELS_LAST: torch.channels_last}
 
@@ -42,3 +44,21 @@ def restrided(value: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     """Return the same values in new memory of these strides."""
     made = torch.empty_strided(value.shape, strides, dtype=value.dtype, device=value.device)
     return made.copy_(value)
+
+
+def with_strides(values: list[Any], strides: Sequence[Strides | None]) -> list[Any]:
+    """Return values of which the tensors have these strides, copied where they had others.
+
+    The list that is given is emptied. None: a value stays as it is.
+    """
+    found = [
+        restrided(value, wanted)
+        if wanted is not None
+        and isinstance(value, torch.Tensor)
+        and value.layout is torch.strided
+        and not same_strides(value, wanted)
+        else value
+        for value, wanted in zip(values, strides, strict=True)
+    ]
+    values.clear()
+    return found

@@ -191,7 +191,8 @@ def compiled_call(region: Region) -> Call:
                 )
     # A context of its own: Inductor reports strides of outputs to the one that is active.
     with tracing(TracingContext(mode)), torch.no_grad():
-        module = make_fx(region.module, decomposition_table=select_decomp_table())(*inputs)
+        with mode:  # what the nodes make from nothing is fake, too
+            module = make_fx(region.module, decomposition_table=select_decomp_table())(*inputs)
         record_original_output_strides(module)
         output = module.graph.output_node()
         output.meta["user_visible_output_idxs"] = list(range(len(region.values)))
