@@ -263,31 +263,32 @@ def measured(name: str, mode: str) -> dict[str, Any]:
 
 def collect(rows: Path, only: str) -> None:
     done = {(row["name"], row["mode"]) for row in read(rows)}
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    if METER.is_file():
-        environment["LD_PRELOAD"] = str(METER)
     for name in names():
         for mode in MODES:
             if (name, mode) in done or only not in name:
                 continue
-            command = [sys.executable, "-m", "benchmarks.torch_models", "--one", name, mode]
-            try:
-                run = subprocess.run(
-                    command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
-                )
-                lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
-                reason = " | ".join(run.stderr.strip().splitlines()[-2:])[-300:]
-                row = (
-                    json.loads(lines[-1])
-                    if lines
-                    else {"name": name, "mode": mode, "failed": reason}
-                )
-            except subprocess.TimeoutExpired:
-                row = {"name": name, "mode": mode, "failed": f"took more than {TIMEOUT_S} s"}
+            row = {"mode": mode, **run_child("benchmarks.torch_models", name, mode, TIMEOUT_S)}
             with rows.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(line_of(row), file=sys.stderr, flush=True)
+
+
+def run_child(program: str, name: str, mode: str, timeout_s: float) -> dict[str, Any]:
+    """Return the row that `python -m program --one name mode` prints, or why there is none."""
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    if METER.is_file():
+        environment["LD_PRELOAD"] = str(METER)
+    command = [sys.executable, "-m", program, "--one", name, mode]
+    try:
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout_s
+        )
+    except subprocess.TimeoutExpired:
+        return {"name": name, "failed": f"took more than {timeout_s} s"}
+    lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
+    reason = " | ".join(run.stderr.strip().splitlines()[-2:])[-300:]
+    return json.loads(lines[-1]) if lines else {"name": name, "failed": reason}
 
 
 def read(rows: Path) -> list[dict[str, Any]]:

@@ -76,6 +76,22 @@ def regal(
     Raises:
         UsageError: an option is unknown.
     """
+    return compilation_of(module, inputs, options)[1]
+
+
+def compilation_of(
+    module: GraphModule, inputs: Sequence[Any], options: Mapping[str, object] | None
+) -> tuple[Compilation, Callable[..., Any]]:
+    """Return what was decided about the graphs of a captured module, and the callable.
+
+    Args:
+        module: the graph that Dynamo captured.
+        inputs: what it is called with.
+        options: fields of `Settings`.
+
+    Raises:
+        UsageError: an option is unknown.
+    """
     compilation = Compilation(settings_of(options))
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compilation.forward,
@@ -84,7 +100,7 @@ def regal(
         partition_fn=compilation.partition,
         keep_inference_input_mutations=True,
     )(module, inputs)
-    return compiled
+    return compilation, compiled
 
 
 @dataclass(slots=True)

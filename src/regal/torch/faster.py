@@ -69,7 +69,10 @@ class Faster:
         is_forward = name == "forward"
         given = self.strides if name == "backward" else {}
         free = frozenset(range(self.outputs, len(leaves))) if is_forward else frozenset[int]()
-        wishes = Wishes(given=given, free_outputs=free)
+        # Without gradients weights seldom change; their blocked forms take memory beside them.
+        keeps = name == "inference" and settings.objective == "time"
+        held = frozenset(roles) if keeps else frozenset[str]()
+        wishes = Wishes(given=given, free_outputs=free, held=held)
         found = prepared(module, graph, wishes, settings, self.workshop)
         totals = dict(found.ns)
         if is_forward and self.backward is not None:

@@ -106,7 +106,7 @@ def prepared(
     deadline = time.monotonic() + settings.compile_seconds
     candidates = []
     for name, kernels in plans.items():
-        made = _candidate(name, kernels, module, graph, found, args, workshop, deadline)
+        made = compiled_candidate(name, kernels, module, graph, found, args, workshop, deadline)
         if made is not None:
             candidates.append(made)
     ns = measured_runs(module, candidates, args)
@@ -132,7 +132,7 @@ def quick_ns(
     deadline = time.monotonic() + seconds
     candidates = []
     for name, kernels in throughout(found).items():
-        made = _candidate(name, kernels, module, graph, found, args, workshop, deadline)
+        made = compiled_candidate(name, kernels, module, graph, found, args, workshop, deadline)
         if made is not None:
             candidates.append(made)
     return min(measured_runs(module, candidates, args).values())
@@ -172,7 +172,7 @@ def _inputs(module: GraphModule, wishes: Wishes) -> list[Any]:
     ]
 
 
-def _candidate(
+def compiled_candidate(
     name: str,
     kernels: Sequence[Kernel],
     module: GraphModule,
@@ -181,13 +181,27 @@ def _candidate(
     args: list[Any],
     workshop: Workshop,
     deadline: float,
+    *,
+    keep_slow: bool = False,
 ) -> Candidate | None:
-    """Return a candidate with compiled regions; groups that do not pay are taken apart."""
+    """Return a candidate with compiled regions; None: the graph cannot be written so.
+
+    Args:
+        name: of the candidate.
+        kernels: of its plan.
+        module: as for `prepared`.
+        graph: as for `prepared`.
+        found: of `measured`.
+        args: real ones, like the placeholders.
+        workshop: times and compiled groups; both grow.
+        deadline: time.monotonic() after which nothing more is compiled.
+        keep_slow: keep groups that take longer than their ops; else they are taken apart.
+    """
     try:
         made, wishes = settled(module, graph, kernels, found.wishes, args)
         compile_regions(made.regions.values(), workshop.calls, deadline)
         slow = slow_regions(made, graph, kernels, found, workshop.times)
-        if slow:
+        if slow and not keep_slow:
             kernels = without(kernels, slow)
             made, wishes = settled(module, graph, kernels, wishes, args)
             compile_regions(made.regions.values(), workshop.calls, deadline)

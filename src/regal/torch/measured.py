@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx.node import map_arg
 
-from regal.backends.torch.fuse import TRACED, Wishes, written_storages
-from regal.backends.torch.kernels import ATEN, kernels_of, target_of
+from regal.backends.torch.fuse import written_storages
+from regal.backends.torch.kernels import ATEN
 from regal.backends.torch.layouts import has_two_layouts
-from regal.backends.torch.trial import Probe, settled, written_copied
+from regal.backends.torch.trial import settled
 from regal.cost.roofline import graph_cost
 from regal.cost.torch import bare_name
 from regal.devices.presets import system_named
@@ -27,13 +27,14 @@ from regal.fusion.types import (
 )
 from regal.graph.types import ABSENT
 from regal.torch.legality import fuse_class_of, layout_rule_of
-from regal.torch.times import key_of_call
+from regal.torch.probing import kernel_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from torch.fx import GraphModule, Node
+    from torch.fx import GraphModule
 
+    from regal.backends.torch.fuse import Wishes
     from regal.fusion.types import PerLayout
     from regal.graph.types import Graph, Op
     from regal.torch.times import Times
@@ -76,7 +77,7 @@ def measured(
         args: real ones, like the placeholders.
         times: known ones, and those that are measured here.
 
-    Cost: one run of the graph per layout, and REPEATS more of what was never measured.
+    Cost: one run of the graph per layout, and some more where kernels were never measured.
     """
     nodes = {node.name: node for node in module.graph.nodes}
     written = written_storages(module)
@@ -89,20 +90,8 @@ def measured(
     index = {op.name: i for i, op in enumerate(graph.ops)}
     for layout in (CONTIGUOUS, CHANNELS_LAST) if has_layouts else (CONTIGUOUS,):
         made, wishes = settled(module, graph, alone(rules, layout), wishes, args)
-
-        def note(node: Node, given: Any, named: Any) -> None:
-            if TRACED not in node.meta:
-                return
-            name, where = node.meta[TRACED]
-            row = table[index[name]].setdefault(where, {})
-            for kernel in kernels_of(nodes[name]):
-                key = key_of_call(nodes[name], kernel, given, named)
-                took = times.of_call(target_of(nodes[name], kernel), given, named, key)
-                if took is not None:
-                    row[kernel] = took
-
-        with torch.no_grad():
-            Probe(made.module, note).run(*written_copied(made.module, args))
+        for name, where, calls in kernel_times(made.module, nodes, wishes, args, times):
+            table[index[name]][where] = calls
     chosen = {}
     rows = []
     for i, node in enumerate(ops):
@@ -116,12 +105,7 @@ def measured(
         rows.append((pair[0], pair[1]))
     return Measured(
         alone_ns=tuple(rows),
-        wishes=Wishes(
-            kernels=chosen,
-            given=wishes.given,
-            free_outputs=wishes.free_outputs,
-            observed=wishes.observed,
-        ),
+        wishes=replace(wishes, kernels=chosen),
         classes=classes,
         rules=rules,
         unknown=sum(not row for row in table),

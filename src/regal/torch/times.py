@@ -14,15 +14,11 @@ import torch
 from torch.fx import Node
 
 from regal.backends.torch.kernels import target_of
-from regal.backends.torch.trial import clock_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# Of one kernel: as often as it takes to see it undisturbed, and never long.
-REPEATS = 5
-ENOUGH_NS = 10_000_000
 SCHEMA = "regal.torch-times/1"
 
 
@@ -43,25 +39,6 @@ class Times:
     def is_over(self) -> bool:
         """Return whether the time for measuring is spent."""
         return time.monotonic() >= self.deadline
-
-    def of_call(self, target: Any, args: Any, kwargs: Any, key: str) -> int | None:
-        """Return what a call takes, in ns: as known, or measured now; None: time is up.
-
-        Args:
-            target: is called several times, on the same arguments.
-            args: real ones.
-            kwargs: real ones.
-            key: of the call, see `key_of_call`.
-        """
-        if key in self.known:
-            return self.known[key]
-        if self.is_over:
-            return None
-        samples = [_once(target, args, kwargs)]
-        while len(samples) < REPEATS and sum(samples) < ENOUGH_NS and not self.is_over:
-            samples.append(_once(target, args, kwargs))
-        self.add(key, min(samples))
-        return self.known[key]
 
     def add(self, key: str, ns: int) -> None:
         """Note what a call takes."""
@@ -104,12 +81,6 @@ def key_of_call(node: Node, kernel: str, args: Any, kwargs: Any) -> str:
     name = getattr(target_of(node, kernel), "__name__", "")
     text = f"{node.target}|{kernel}|{name}|{_plain(args)}|{_plain(kwargs)}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _once(target: Any, args: Any, kwargs: Any) -> int:
-    started = clock_ns()
-    target(*args, **kwargs)
-    return clock_ns() - started
 
 
 def _plain(value: Any) -> object:

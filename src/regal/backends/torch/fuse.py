@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from regal.backends.torch.kernels import ATEN, ONEDNN, target_of
+from regal.backends.torch.kernels import ATEN, ONEDNN, PACKED, target_of
 from regal.backends.torch.layouts import (
     FORMATS,
     has_two_layouts,
@@ -21,6 +21,7 @@ from regal.backends.torch.layouts import (
     restrided,
     same_strides,
 )
+from regal.backends.torch.packed import PackedWeights, packing_of
 from regal.backends.torch.regions import Region, RegionDraft, conversion
 from regal.errors import BackendError
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS
@@ -38,6 +39,7 @@ Strides = tuple[int, ...]
 TRACED = "regal_traced"
 # What fake tensors raise where an operator cannot take the strides that it is given.
 REFUSED = (RuntimeError, ValueError, TypeError, NotImplementedError)
+WEIGHT_OF = {aten.convolution.default: 1, aten.convolution_backward.default: 2}
 # Operators whose meaning depends on the strides of what they get.
 STRIDE_BOUND = frozenset({"aten::as_strided", "aten::as_strided_scatter", "aten::set_"})
 
@@ -48,6 +50,7 @@ class Wishes:
 
     # Node -> name of the kernel that computes it, per layout; PyTorch's own where none is named.
     kernels: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    held: frozenset[str] = frozenset()  # placeholders whose blocked forms may be kept
     given: Mapping[str, Strides] = field(default_factory=dict)  # placeholder -> its real strides
     free_outputs: frozenset[int] = frozenset()  # positions whose strides nobody was promised
     # Node and layout -> strides of its results, where kernels were seen to differ from fakes.
@@ -139,12 +142,14 @@ class _Builder:
         self.env: dict[Node, list[Node]] = {}  # old node -> the same value, once per layout
         self.regions: dict[str, Region] = {}
         self.region_of: dict[tuple[int, ...], str] = {}
+        self.packed: dict[str, Node] = {}  # convolution -> its blocked weight
         self.conversions = 0
 
     def built(self, kernels: Sequence[Kernel]) -> Built:
         for node in self.module.graph.nodes:
             if node.op in ("placeholder", "get_attr"):
                 self._give(node)
+        self._pack(kernels)
         for kernel in kernels:
             if kernel.is_copy:
                 continue  # made where it is read first
@@ -157,6 +162,24 @@ class _Builder:
         made = GraphModule(self.module, self.new, type(self.module).__name__)
         made.meta.update(self.module.meta)
         return Built(made, self.regions, self.region_of, strides, self.conversions)
+
+    def _pack(self, kernels: Sequence[Kernel]) -> None:
+        """Emit one call that yields the blocked weights of all convolutions that ask for them."""
+        chosen = self.wishes.kernels
+        names = [
+            self.names[kernel.ops[0]]
+            for kernel in kernels
+            if len(kernel.ops) == 1
+            and chosen.get((self.names[kernel.ops[0]], kernel.layout)) == PACKED
+        ]
+        if not names:
+            return
+        nodes = [self.old[name] for name in names]
+        packings = [packing_of(node.args, node.args[0].meta["val"].shape) for node in nodes]  # type: ignore[union-attr]
+        weights = tuple(self.env[node.args[1]][0] for node in nodes)  # type: ignore[index]
+        whole = self.new.call_function(PackedWeights(packings), weights)  # type: ignore[arg-type]
+        for i, name in enumerate(names):
+            self.packed[name] = self.new.call_function(operator.getitem, (whole, i))
 
     def _give(self, node: Node) -> None:
         made = self.new.node_copy(node, lambda each: each)
@@ -177,6 +200,8 @@ class _Builder:
                 value = self._value_of(node, layout, kernel, args, kwargs)
             except REFUSED:
                 continue
+            if kernel == PACKED:
+                args = (args[0], self.packed[node.name], *args[2:])
             made = self.new.call_function(target_of(node, kernel), args, kwargs)  # type: ignore[arg-type]
             made.meta = {"val": value, TRACED: (node.name, layout)}
             self.env[node] = [made]
@@ -187,11 +212,14 @@ class _Builder:
     def _ways(self, node: Node, layout: int) -> Iterator[tuple[Any, Any]]:
         """Yield the arguments of a node: in the layout, then with the strides of the trace."""
 
-        def wanted(each: Node) -> Node:
-            return self._version(each, layout)
-
         def exact(each: Node) -> Node:
             return self._exact(each)
+
+        # Convolutions take their weights as they are: what that costs is part of their time.
+        weight = node.args[WEIGHT_OF[node.target]] if node.target in WEIGHT_OF else None
+
+        def wanted(each: Node) -> Node:
+            return self.env[each][0] if each is weight else self._version(each, layout)
 
         name = getattr(getattr(node.target, "_schema", None), "name", "")
         namespace = getattr(node.target, "namespace", "")
@@ -209,6 +237,9 @@ class _Builder:
                 for leaf, strides in zip(leaves, observed, strict=True)
             ]
             return tree_unflatten(leaves, spec)
+        if kernel == PACKED:
+            with self.mode:
+                return torch.empty_like(value, memory_format=torch.channels_last)
         if kernel == ONEDNN and isinstance(value, torch.Tensor) and value.dim() == 4:
             like = layout_of(args[0].meta["val"])
             with self.mode:

@@ -20,6 +20,9 @@ ATEN = "aten"  # the kernel that the operator itself picks
 ONEDNN = "onednn"
 # Gradients of a 1 x 1 convolution as a convolution and a matrix product, both by oneDNN.
 SPLIT = "split"
+# A convolution by oneDNN whose weight is kept in blocks: see `packed`. For graphs without
+# gradients, where weights seldom change.
+PACKED = "packed"
 
 CONVOLUTION = aten.convolution.default
 CONVOLUTION_BACKWARD = aten.convolution_backward.default
@@ -43,8 +46,25 @@ def kernels_of(node: Node) -> tuple[str, ...]:
     return (ATEN,)
 
 
+def can_pack(node: Node, held: frozenset[str]) -> bool:
+    """Return whether the weight of a convolution may be kept in blocks.
+
+    Args:
+        node: any.
+        held: names of the placeholders that hold parameters.
+    """
+    if ONEDNN not in kernels_of(node) or node.target is not CONVOLUTION:
+        return False
+    weight: Any = node.args[1]
+    return weight.op == "placeholder" and weight.name in held and _value(weight).is_contiguous()
+
+
 def target_of(node: Node, kernel: str) -> Callable[..., Any]:
     """Return what computes a node by one of its kernels; it takes the node's own arguments."""
+    if kernel == PACKED:
+        from regal.backends.torch.packed import packed_convolution
+
+        return packed_convolution
     if kernel == ATEN:
         return node.target  # type: ignore[return-value]  # a call
     return {
@@ -68,8 +88,8 @@ def onednn_convolution(
 ) -> torch.Tensor:
     """Return a convolution by oneDNN; its result has the layout of `x`."""
     count = len(stride)
-    wide = [_wide(numbers, count) for numbers in (padding, stride, dilation)]
-    return aten.mkldnn_convolution.default(x, weight, bias, *wide, groups)  # type: ignore[no-any-return]
+    sizes = [wide(numbers, count) for numbers in (padding, stride, dilation)]
+    return aten.mkldnn_convolution.default(x, weight, bias, *sizes, groups)  # type: ignore[no-any-return]
 
 
 def onednn_mm(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -113,6 +133,11 @@ def split_convolution_backward(
     return of_x, of_weight, of_bias
 
 
+def wide(numbers: Sequence[int], count: int) -> list[int]:
+    """Return one number per axis where one stands for all."""
+    return list(numbers) if len(numbers) == count else [numbers[0]] * count
+
+
 def _has_onednn() -> bool:
     return bool(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled)
 
@@ -146,7 +171,3 @@ def _value(node: Any) -> torch.Tensor:
 
 def _ints(numbers: Any) -> list[int]:
     return list(numbers)
-
-
-def _wide(numbers: Sequence[int], count: int) -> list[int]:
-    return list(numbers) if len(numbers) == count else [numbers[0]] * count
