@@ -104,7 +104,7 @@ class Faster:
             key = frozenset(strides.items())
             if key not in taken:
                 taken[key] = quick_ns(
-                    module, graph, Wishes(given=strides), workshop, settings.compile_seconds
+                    module, graph, Wishes(given=strides), workshop, settings.compile_seconds / 4
                 )
             totals[name] += taken[key]
 

@@ -12,7 +12,7 @@ from regal.search.devices.objectives import require_objective
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMPILE_SECONDS = 60.0
+COMPILE_SECONDS = 30.0
 SECONDS = 1.5  # a graph of 2,000 operators is planned within 2 s, reading and judging included
 
 

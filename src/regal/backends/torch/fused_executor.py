@@ -64,10 +64,12 @@ class FusedExecutor:
         return self._first_run(args)
 
     def _first_run(self, args: list[Any]) -> Any:
+        held = list(args)
         copies = self._as_traced(list(args))
         for i in self._written:
             copies[i] = copied_tensor(args[i])
         kept = {i: copies[i] for i in self._written}
+        before = {i: copied_tensor(args[i]) for i in self._written}
         state = torch.get_rng_state()
         reference = self._plain(copies)
         after = torch.get_rng_state()
@@ -75,8 +77,12 @@ class FusedExecutor:
         given = {i: args[i] for i in self._written}
         try:
             result = self._fused(args)
-            reason = disagreement(reference, result) or disagreement(
-                [kept[i] for i in self._written], [given[i] for i in self._written]
+            for i, value in before.items():
+                held[i] = value
+            reason = disagreement(
+                (reference, [kept[i] for i in self._written]),
+                (result, [given[i] for i in self._written]),
+                lambda: self._in_double(held, state),
             )
         except FAILED as error:
             reason = f"{type(error).__name__}: {error}"
@@ -89,6 +95,21 @@ class FusedExecutor:
         for i in self._written:
             given[i].copy_(kept[i])
         return reference
+
+    def _in_double(self, args: list[Any], state: torch.Tensor) -> Any:
+        """Return what the original graph yields in double precision, and what it writes."""
+        after = torch.get_rng_state()
+        torch.set_rng_state(state)
+        try:
+            wide = [
+                arg.double() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg
+                for arg in args
+            ]
+            traced = self._as_traced(wide)
+            written = [traced[i] for i in self._written]
+            return self._plain(traced), written
+        finally:
+            torch.set_rng_state(after)
 
     def _as_traced(self, args: list[Any]) -> list[Any]:
         """Return the arguments with the strides of the trace; empties the list."""

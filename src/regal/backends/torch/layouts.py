@@ -35,8 +35,13 @@ def layout_of(value: torch.Tensor) -> int | None:
 
 
 def same_strides(value: torch.Tensor, strides: Sequence[int]) -> bool:
-    """Return whether a tensor has these strides; along axes of one element any stride is right."""
+    """Return whether a tensor has these strides; along axes of one element any stride is right.
+
+    So it is where elements share memory: such a tensor cannot be made by writing to it.
+    """
     rows = zip(value.shape, value.stride(), strides, strict=True)
+    if any(other == 0 and n > 1 for n, other in zip(value.shape, strides, strict=True)):
+        return True
     return value.numel() == 0 or all(n < 2 or mine == other for n, mine, other in rows)
 
 

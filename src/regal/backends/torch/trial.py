@@ -46,15 +46,22 @@ def drawn(value: Any, generator: torch.Generator) -> Any:
     """Return a real tensor for a fake one; anything else as it is."""
     if not isinstance(value, torch.Tensor):
         return value
-    made = torch.empty_strided(
-        value.shape, value.stride(), dtype=value.dtype, device=value.device
-    )
+    flat = torch.empty(extent_of(value), dtype=value.dtype, device=value.device)
     if not value.is_floating_point():
-        return made.zero_()
-    if value.dim() < 2:
-        return made.uniform_(0.5, 1.5, generator=generator)
-    width = max(1, value[0].numel())
-    return made.normal_(0, min(1.0, width**-0.5), generator=generator)
+        flat.zero_()
+    elif value.dim() < 2:
+        flat.uniform_(0.5, 1.5, generator=generator)
+    else:
+        width = max(1, value[0].numel())
+        flat.normal_(0, min(1.0, width**-0.5), generator=generator)
+    return flat.as_strided(value.shape, value.stride())
+
+
+def extent_of(value: torch.Tensor) -> int:
+    """Return how many elements lie between the first and the last one of a tensor."""
+    if not value.numel():
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
 
 
 class Probe(Interpreter):
