@@ -20,7 +20,8 @@ from regal.torch.measured import alone, measured, problem_of
 from regal.torch.region_times import compile_regions, slow_regions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
     from torch.fx import GraphModule
 
     from regal.backends.torch.fuse import Built, Wishes
@@ -238,7 +239,7 @@ def measured_runs(
     def as_traced(held: list[Any]) -> Any:
         return plain(with_strides(held, strides))
 
-    runs = {AS_TRACED: as_traced}
+    runs: dict[str, Callable[[list[Any]], Any]] = {AS_TRACED: as_traced}
     runs |= {each.name: boxed(each.built.module) for each in candidates}
     best = dict.fromkeys(runs, 1 << 62)
     stop = time.monotonic() + TRIAL_SECONDS

@@ -29,13 +29,20 @@ CLASS_OF_KIND = {
     "gather": FuseClass.POINTWISE,
 }
 POINTWISE_TOO = frozenset(
-    "native_batch_norm_legit_no_training clone to_copy constant_pad_nd full full_like zeros_like"
-    " ones_like zeros ones arange scalar_tensor fill copy upsample_nearest2d".split()
-)
+    {
+        "native_batch_norm_legit_no_training", "clone", "to_copy", "constant_pad_nd", "full",
+        "full_like", "zeros_like", "ones_like", "zeros", "ones", "arange", "scalar_tensor",
+        "fill", "copy", "upsample_nearest2d",
+    }
+)  # fmt: skip
 # Their kernels take either layout, each in its own time.
 SENSITIVE = frozenset({"convolution", "convolution_backward"})
 AGNOSTIC_KINDS = frozenset({"pointwise", "pool", "norm", "resize"})
-AGNOSTIC_TOO = frozenset("cat clone to_copy constant_pad_nd mean sum slice full_like".split())
+AGNOSTIC_TOO = frozenset(
+    {"cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"}
+)
+    ["cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"]
+)
 INDEXED = frozenset({"embedding"})  # of the gathering ones: reads whole rows
 
 

@@ -151,9 +151,7 @@ def problem_of(module: GraphModule, graph: Graph, found: Measured) -> FusionProb
         view_of=tuple(_views(graph, found.classes)),
         output_layouts=outputs,
         alone_ns=tuple((pair,) for pair in found.alone_ns),
-        work_ns=tuple(
-            ((work, work),) for work in (_work_ns(graph, op) for op in graph.ops)
-        ),
+        work_ns=tuple(((work, work),) for work in (_work_ns(graph, op) for op in graph.ops)),
         launch_ns=(LAUNCH_NS,),
         read_ns=tuple(traffic),
         write_ns=tuple(traffic),
@@ -226,9 +224,14 @@ def _is_weight(graph: Graph, tensor: int) -> bool:
         op.inputs.index(tensor) for op in graph.ops if tensor in op.inputs and "conv" in op.kind
     ]
     uses = sum(tensor in op.inputs for op in graph.ops)
-    return bool(readers) and len(readers) == uses and all(at > 0 for at in readers) and (
-        graph.tensors[tensor].storage == tensor
-        and not any(tensor in op.outputs for op in graph.ops)
+    return (
+        bool(readers)
+        and len(readers) == uses
+        and all(at > 0 for at in readers)
+        and (
+            graph.tensors[tensor].storage == tensor
+            and not any(tensor in op.outputs for op in graph.ops)
+        )
     )
 
 
@@ -238,5 +241,5 @@ def _returned_positions(module: GraphModule) -> Mapping[str, set[int]]:
     (returned,) = module.graph.output_node().args
     leaves = torch.utils._pytree.tree_leaves(returned)
     for position, leaf in enumerate(leaves):
-        map_arg(leaf, lambda node, at=position: found.setdefault(node.name, set()).add(at))  # type: ignore[misc]
+        map_arg(leaf, lambda node, at=position: found.setdefault(node.name, set()).add(at))
     return found

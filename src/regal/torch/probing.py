@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regal.backends.torch.fuse import TRACED
-from regal.backends.torch.kernels import ATEN, ONEDNN, PACKED, SPLIT, can_pack, kernels_of, target_of
+from regal.backends.torch.kernels import (
+    ATEN,
+    ONEDNN,
+    PACKED,
+    SPLIT,
+    can_pack,
+    kernels_of,
+    target_of,
+)
 from regal.backends.torch.layouts import has_two_layouts
 from regal.backends.torch.packed import check_ns, packing_of
 from regal.backends.torch.trial import Probe, clock_ns, written_copied
@@ -59,13 +67,13 @@ def kernel_times(
             for key, ns in found.items():
                 times.add(key, ns)
     for new, old in rows:
-        calls = {
-            kernel: times.known[key]
-            for kernel in (ATEN, ONEDNN, SPLIT, PACKED)
-            if (key := keys.get((new, kernel))) in times.known
-        }
+        calls = {}
+        for kernel in (ATEN, ONEDNN, SPLIT, PACKED):
+            ns = times.known.get(keys.get((new, kernel), ""))
+            if ns is not None:
+                calls[kernel] = ns
         if PACKED in calls:
-            calls[PACKED] += check_ns(old.args[1].meta["val"])  # type: ignore[union-attr]  # a node
+            calls[PACKED] += check_ns(old.args[1].meta["val"])
         yield *new.meta[TRACED], calls
 
 
@@ -83,8 +91,8 @@ def _passes(
     blocked = {}
     if kernel == PACKED:
         for new, old in wanted.items():
-            packing = packing_of(old.args, old.args[0].meta["val"].shape)  # type: ignore[union-attr]
-            blocked[new] = packing.packed(real[new.args[1]])  # type: ignore[index]  # a placeholder
+            packing = packing_of(old.args, old.args[0].meta["val"].shape)
+            blocked[new] = packing.packed(real[new.args[1]])
     best: dict[str, int] = {}
 
     def timed(node: Node, values: tuple[Any, ...], named: dict[str, Any]) -> None:

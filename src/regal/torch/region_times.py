@@ -40,6 +40,7 @@ NOT_COMPILED = (
     subprocess.SubprocessError,
 )
 
+
 def compile_regions(
     regions: Iterable[Region], calls: dict[str, Call | None], deadline: float
 ) -> int:

@@ -1,4 +1,4 @@
-"""What kernels take on this machine: measured once, kept on disk, one file per machine and build."""
+"""What kernels take on this machine: measured once, and kept on disk."""
 
 from __future__ import annotations
 

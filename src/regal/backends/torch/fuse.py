@@ -68,9 +68,7 @@ class Built:
     conversions: int
 
 
-def built(
-    module: GraphModule, graph: Graph, kernels: Sequence[Kernel], wishes: Wishes
-) -> Built:
+def built(module: GraphModule, graph: Graph, kernels: Sequence[Kernel], wishes: Wishes) -> Built:
     """Return the graph that runs `kernels` one after another; groups are not compiled yet.
 
     Values keep their meaning whatever the plan says: what an operator cannot take is converted
@@ -102,7 +100,7 @@ def written_storages(module: GraphModule) -> set[int]:
                 continue
             named = node.kwargs.get(argument.name)
             value = node.args[position] if position < len(node.args) else named
-            map_arg(value, lambda each: found.update(storages_of(each)))  # type: ignore[arg-type]
+            map_arg(value, lambda each: found.update(storages_of(each)))
     return found
 
 
@@ -122,7 +120,7 @@ def is_view(node: Node) -> bool:
     if schema is None or schema.is_mutable:
         return False
     if schema.name in ("aten::_unsafe_view", "aten::reshape"):
-        return bool(node.args) and storages_of(node) <= storages_of(node.args[0])  # type: ignore[arg-type]
+        return bool(node.args) and storages_of(node) <= storages_of(node.args[0])
     return any(result.alias_info is not None for result in schema.returns)
 
 
@@ -175,9 +173,9 @@ class _Builder:
         if not names:
             return
         nodes = [self.old[name] for name in names]
-        packings = [packing_of(node.args, node.args[0].meta["val"].shape) for node in nodes]  # type: ignore[union-attr]
-        weights = tuple(self.env[node.args[1]][0] for node in nodes)  # type: ignore[index]
-        whole = self.new.call_function(PackedWeights(packings), weights)  # type: ignore[arg-type]
+        packings = [packing_of(node.args, node.args[0].meta["val"].shape) for node in nodes]
+        weights = tuple(self.env[node.args[1]][0] for node in nodes)
+        whole = self.new.call_function(PackedWeights(packings), weights)
         for i, name in enumerate(names):
             self.packed[name] = self.new.call_function(operator.getitem, (whole, i))
 
@@ -202,7 +200,7 @@ class _Builder:
                 continue
             if kernel == PACKED:
                 args = (args[0], self.packed[node.name], *args[2:])
-            made = self.new.call_function(target_of(node, kernel), args, kwargs)  # type: ignore[arg-type]
+            made = self.new.call_function(target_of(node, kernel), args, kwargs)
             made.meta = {"val": value, TRACED: (node.name, layout)}
             self.env[node] = [made]
             self._emit_parts(node)
@@ -311,9 +309,7 @@ class _Builder:
         if same_strides(value, strides):
             return value
         with self.mode:
-            return torch.empty_strided(
-                value.shape, strides, dtype=value.dtype, device=value.device
-            )
+            return torch.empty_strided(value.shape, strides, dtype=value.dtype, device=value.device)
 
     def _emit_region(self, nodes: list[Node], kernel: Kernel) -> None:
         """Emit a group as one call; views that leave it are made again behind it."""
@@ -341,7 +337,7 @@ class _Builder:
         self.region_of[kernel.ops] = made.name
         for view in draft.views_behind:
             if view.target is operator.getitem:
-                self._emit_parts(view.args[0])  # type: ignore[arg-type]  # a node
+                self._emit_parts(view.args[0])
             else:
                 self._emit(view, layout)
 

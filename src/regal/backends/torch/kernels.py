@@ -66,13 +66,13 @@ def target_of(node: Node, kernel: str) -> Callable[..., Any]:
 
         return packed_convolution
     if kernel == ATEN:
-        return node.target  # type: ignore[return-value]  # a call
+        return node.target
     return {
         CONVOLUTION: onednn_convolution,
         CONVOLUTION_BACKWARD: split_convolution_backward,
         aten.mm.default: onednn_mm,
         aten.addmm.default: onednn_addmm,
-    }[node.target]  # type: ignore[index]  # one of these: `kernels_of` offers no other
+    }[node.target]
 
 
 def onednn_convolution(
@@ -89,21 +89,17 @@ def onednn_convolution(
     """Return a convolution by oneDNN; its result has the layout of `x`."""
     count = len(stride)
     sizes = [wide(numbers, count) for numbers in (padding, stride, dilation)]
-    return aten.mkldnn_convolution.default(x, weight, bias, *sizes, groups)  # type: ignore[no-any-return]
+    return aten.mkldnn_convolution.default(x, weight, bias, *sizes, groups)
 
 
 def onednn_mm(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Return a matrix product by oneDNN."""
-    return torch.ops.mkldnn._linear_pointwise.default(  # type: ignore[no-any-return]
-        left, right.t(), None, "none", [], ""
-    )
+    return torch.ops.mkldnn._linear_pointwise.default(left, right.t(), None, "none", [], "")
 
 
 def onednn_addmm(bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Return a matrix product plus a row by oneDNN."""
-    return torch.ops.mkldnn._linear_pointwise.default(  # type: ignore[no-any-return]
-        left, right.t(), bias, "none", [], ""
-    )
+    return torch.ops.mkldnn._linear_pointwise.default(left, right.t(), bias, "none", [], "")
 
 
 def split_convolution_backward(

@@ -117,7 +117,7 @@ def packed_convolution(
     """Return a convolution with a blocked weight; its result is channels last."""
     count = len(stride)
     sizes = [wide(numbers, count) for numbers in (padding, stride, dilation)]
-    return torch.ops.mkldnn._convolution_pointwise.default(  # type: ignore[no-any-return]
+    return torch.ops.mkldnn._convolution_pointwise.default(
         x, packed, bias, *sizes, groups, "none", [], ""
     )
 

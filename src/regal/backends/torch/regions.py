@@ -151,9 +151,7 @@ def conversion(
     copy = graph.call_function(torch.ops.aten.clone.default, (given,), kwargs)
     copy.meta = {"val": _faked(mode, copy)}
     graph.output((copy,))
-    return Region(
-        GraphModule(torch.nn.Module(), graph), (copy.meta["val"],), _key_of(graph)
-    )
+    return Region(GraphModule(torch.nn.Module(), graph), (copy.meta["val"],), _key_of(graph))
 
 
 def _key_of(graph: FxGraph) -> str:
@@ -209,4 +207,4 @@ def _faked(mode: FakeTensorMode, node: Node) -> Any:
     args = torch.fx.node.map_arg(node.args, fake)
     kwargs = torch.fx.node.map_arg(node.kwargs, fake)
     with mode:
-        return node.target(*args, **kwargs)  # type: ignore[operator]  # a call
+        return node.target(*args, **kwargs)
