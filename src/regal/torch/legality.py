@@ -41,8 +41,6 @@ AGNOSTIC_KINDS = frozenset({"pointwise", "pool", "norm", "resize"})
 AGNOSTIC_TOO = frozenset(
     {"cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"}
 )
-    ["cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"]
-)
 INDEXED = frozenset({"embedding"})  # of the gathering ones: reads whole rows
 
 

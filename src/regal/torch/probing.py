@@ -69,9 +69,9 @@ def kernel_times(
     for new, old in rows:
         calls = {}
         for kernel in (ATEN, ONEDNN, SPLIT, PACKED):
-            ns = times.known.get(keys.get((new, kernel), ""))
-            if ns is not None:
-                calls[kernel] = ns
+            known = times.known.get(keys.get((new, kernel), ""))
+            if known is not None:
+                calls[kernel] = known
         if PACKED in calls:
             calls[PACKED] += check_ns(old.args[1].meta["val"])
         yield *new.meta[TRACED], calls

@@ -66,7 +66,8 @@ def target_of(node: Node, kernel: str) -> Callable[..., Any]:
 
         return packed_convolution
     if kernel == ATEN:
-        return node.target
+        call: Any = node.target
+        return call  # type: ignore[no-any-return]
     return {
         CONVOLUTION: onednn_convolution,
         CONVOLUTION_BACKWARD: split_convolution_backward,
