@@ -93,6 +93,7 @@ def compilation_of(
         UsageError: an option is unknown.
     """
     compilation = Compilation(settings_of(options))
+    compilation.faster.examples.extend(inputs)
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compilation.forward,
         bw_compiler=compilation.backward,

@@ -39,6 +39,7 @@ SMALL = 0.01  # of the time: below what measuring tells apart
 class Faster:
     """What the graphs of one captured module know of each other."""
 
+    examples: list[Any] = field(default_factory=list)  # what the module was captured with
     outputs: int = 0  # how many results of the forward graph its caller gets; others are saved
     backward: GraphModule | None = None  # what the forward graph is split from
     roles_of: Callable[[GraphModule, str], Mapping[str, Role]] | None = None
@@ -55,15 +56,18 @@ class Faster:
         Raises:
             RegalError: it cannot be fused.
         """
-        with unset_fake_temporarily(), no_python_dispatcher():  # kernels run for real
-            return self._compiled(module, name, roles, settings)
+        try:
+            with unset_fake_temporarily(), no_python_dispatcher():  # kernels run for real
+                return self._compiled(module, name, roles, settings)
+        finally:
+            self.examples.clear()  # they belong to whoever calls
 
     def _compiled(
         self, module: GraphModule, name: str, roles: Mapping[str, Role], settings: Settings
     ) -> Run | None:
         require_plain(module)
         if self.workshop is None:
-            self.workshop = Workshop(times_at(folder_of(settings)))
+            self.workshop = Workshop(times_at(folder_of(settings)), self.examples)
         graph = require_valid_graph(graph_of(module, name, roles))
         leaves = tree_leaves(module.graph.output_node().args[0])
         is_forward = name == "forward"

@@ -57,6 +57,7 @@ class Workshop:
     """What candidates are made with."""
 
     times: Times
+    examples: list[Any] = field(default_factory=list)  # what the graph was captured with
     calls: dict[str, Call | None] = field(default_factory=dict)  # by key of a region
 
 
@@ -90,7 +91,7 @@ def prepared(
         BackendError: sizes are symbols, or not everything lies on a CPU.
     """
     require_plain(module)
-    args = _inputs(module, wishes)
+    args = _inputs(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
     outcome = plan_fusion(
@@ -127,7 +128,7 @@ def quick_ns(
         seconds: for compiling copies between layouts.
     """
     require_plain(module)
-    args = _inputs(module, wishes)
+    args = _inputs(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
     deadline = time.monotonic() + seconds
@@ -165,11 +166,11 @@ def require_plain(module: GraphModule) -> None:
                 raise BackendError(f"node '{node.name}' has symbolic sizes")
 
 
-def _inputs(module: GraphModule, wishes: Wishes) -> list[Any]:
+def _inputs(module: GraphModule, wishes: Wishes, examples: Sequence[Any]) -> list[Any]:
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     return [
         restrided(value, wishes.given[node.name]) if node.name in wishes.given else value
-        for node, value in zip(given, drawn_inputs(module), strict=True)
+        for node, value in zip(given, drawn_inputs(module, examples), strict=True)
     ]
 
 

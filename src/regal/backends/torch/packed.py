@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_CHANGES = 3  # calls in a row that find changed weights: whoever trains is not served so
-BYTES_PER_NS = 8  # of the fingerprint, from memory
+BYTES_PER_NS = 6  # of the fingerprint, from memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Interpreter, Node
 from torch.utils._pytree import tree_leaves
 
@@ -29,17 +30,38 @@ if TYPE_CHECKING:
 ROUNDS = 8  # a stride that was not foreseen changes what follows
 
 
-def drawn_inputs(module: GraphModule) -> list[Any]:
+def drawn_inputs(module: GraphModule, examples: Sequence[Any] = ()) -> list[Any]:
     """Return tensors like the placeholders of a graph: numbers that no kernel chokes on.
 
-    Integers are 0, which is an index of everything; floats keep their size through layers.
+    Integers and truths are those of the examples: what they index or mask is as usual then.
+    Elsewhere integers are 0, which is an index of everything, and truths are true. Floats keep
+    their size through layers.
+
+    Args:
+        module: its placeholders have fake tensors.
+        examples: what the graph was captured with, one per placeholder; others are not looked at.
     """
     generator = torch.Generator().manual_seed(0)
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    rows = examples if len(examples) == len(given) else [None] * len(given)
     return [
-        drawn(node.meta.get("val"), generator)
-        for node in module.graph.nodes
-        if node.op == "placeholder"
+        copied_tensor(example)
+        if _is_like(example, node.meta.get("val"))
+        else drawn(node.meta.get("val"), generator)
+        for node, example in zip(given, rows, strict=True)
     ]
+
+
+def _is_like(example: object, value: object) -> bool:
+    """Return whether an example is a real tensor of integers of the size of a fake one."""
+    return (
+        isinstance(example, torch.Tensor)
+        and not isinstance(example, FakeTensor)
+        and isinstance(value, torch.Tensor)
+        and not value.is_floating_point()
+        and (example.shape, example.stride(), example.dtype)
+        == (value.shape, value.stride(), value.dtype)
+    )
 
 
 def drawn(value: Any, generator: torch.Generator) -> Any:
@@ -48,7 +70,7 @@ def drawn(value: Any, generator: torch.Generator) -> Any:
         return value
     flat = torch.empty(extent_of(value), dtype=value.dtype, device=value.device)
     if not value.is_floating_point():
-        flat.zero_()
+        flat.fill_(value.dtype is torch.bool)
     elif value.dim() < 2:
         flat.uniform_(0.5, 1.5, generator=generator)
     else:
