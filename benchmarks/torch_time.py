@@ -106,13 +106,13 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     for peer, twin in twins.items():
         started = time.perf_counter()
-        call, context, graphs = twin, nullcontext(), []
+        call, context, compilations = twin, nullcontext(), []
         if peer.startswith("inductor"):
             if peer != "inductor":
                 context = torch._functorch.config.patch(activation_memory_budget=0.5)
-            call = torch.compile(twin)
+            call = torch.compile(twin, backend=inductor())
         elif peer in OURS:
-            call, graphs = ours(twin, peer)
+            call, compilations = ours(twin, peer)
         given = tree_map(last, inputs) if peer == "channels last" else inputs
         with context:
             found = step_of(call, twin, given, mode)
@@ -121,8 +121,8 @@ def measured(name: str, mode: str) -> dict[str, Any]:
         row["first_s"][peer] = round(time.perf_counter() - started, 1)
         other = [p.grad for p in twin.parameters() if p.grad is not None]
         row["difference"][peer] = max(distance(reference, found), distance(gradients, other))
-        if graphs:
-            row["graphs"][peer] = graphs
+        if compilations:
+            row["graphs"][peer] = graphs_of(compilations)
         print(peer, row["first_s"][peer], row["difference"][peer], file=sys.stderr, flush=True)
     row["peak"], row["heap"] = {}, {}
     for peer, run in runs.items():
@@ -163,32 +163,49 @@ def distance(reference: list[Any], found: list[Any]) -> float:
     return math.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in pairs)) / (length or 1.0)
 
 
-def ours(module: Any, objective: str) -> tuple[Any, list[dict[str, Any]]]:
-    """Return a compiled module, and a list that is filled with what was chosen per graph."""
+def ours(module: Any, objective: str) -> tuple[Any, list[Any]]:
+    """Return a compiled module, and a list that is filled with what was decided about it."""
     import torch
 
     from regal.torch.backend import compilation_of
 
-    graphs: list[dict[str, Any]] = []
+    compilations: list[Any] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
         compilation, compiled = compilation_of(graph, inputs, {"objective": objective})
-        for role, chosen, found in compilation.faster.done:
-            built = [each.built for each in found.candidates if each.name == chosen]
-            graphs.append(
-                {
-                    "role": role,
-                    "chosen": chosen,
-                    "ms": {each: round(ns / 1e6, 4) for each, ns in found.ns.items()},
-                    "predicted_ms": round(found.outcome.figures.time_ns / 1e6, 4),
-                    "before_ms": round(found.outcome.before.time_ns / 1e6, 4),
-                    "groups": len(built[0].region_of) if built else 0,
-                    "copies": built[0].conversions if built else 0,
-                }
-            )
+        compilations.append(compilation)
         return compiled
 
-    return torch.compile(module, backend=backend), graphs
+    return torch.compile(module, backend=backend), compilations
+
+
+def graphs_of(compilations: list[Any]) -> list[dict[str, Any]]:
+    """Return what was chosen per graph, and what each way took; times in ms."""
+    graphs = []
+    for role, chosen, found in (row for each in compilations for row in each.faster.done):
+        built = [each.built for each in found.candidates if each.name == chosen]
+        graphs.append(
+            {
+                "role": role,
+                "chosen": chosen,
+                "ms": {each: round(ns / 1e6, 4) for each, ns in found.ns.items()},
+                "predicted": round(found.outcome.figures.time_ns / 1e6, 4),
+                "before": round(found.outcome.before.time_ns / 1e6, 4),
+                "groups": len(built[0].region_of) if built else 0,
+                "copies": built[0].conversions if built else 0,
+            }
+        )
+    return graphs
+
+
+def inductor() -> Any:
+    """Return Inductor as a backend that shares no compiled code with any other one."""
+    from torch._inductor.compile_fx import compile_fx
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        return compile_fx(graph, inputs)
+
+    return backend
 
 
 def heap_of(run: Callable[[], object], module: Any) -> int | None:

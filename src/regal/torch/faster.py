@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("regal.torch")
 
-SMALL = 0.01  # of the time: below what measuring tells apart
+SMALL = 0.02  # of the time: below what measuring tells apart
 
 
 @dataclass(slots=True)

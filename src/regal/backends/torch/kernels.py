@@ -67,13 +67,14 @@ def target_of(node: Node, kernel: str) -> Callable[..., Any]:
         return packed_convolution
     if kernel == ATEN:
         call: Any = node.target
-        return call  # type: ignore[no-any-return]
-    return {
+        return call
+    found: Any = {
         CONVOLUTION: onednn_convolution,
         CONVOLUTION_BACKWARD: split_convolution_backward,
         aten.mm.default: onednn_mm,
         aten.addmm.default: onednn_addmm,
     }[node.target]
+    return found
 
 
 def onednn_convolution(
