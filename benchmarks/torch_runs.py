@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import multiprocessing
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,3 +81,21 @@ class Heap:
         before = int(self.library.regal_heap_live())
         run()
         return int(self.library.regal_heap_peak()) - before
+
+
+def run_child(program: str, name: str, mode: str, timeout_s: float) -> dict[str, Any]:
+    """Return the row that `python -m program --one name mode` prints, or why there is none."""
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    if METER.is_file():
+        environment["LD_PRELOAD"] = str(METER)
+    command = [sys.executable, "-m", program, "--one", name, mode]
+    try:
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout_s
+        )
+    except subprocess.TimeoutExpired:
+        return {"name": name, "failed": f"took more than {timeout_s} s"}
+    lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
+    reason = " | ".join(run.stderr.strip().splitlines()[-2:])[-300:]
+    return json.loads(lines[-1]) if lines else {"name": name, "failed": reason}

@@ -12,4 +12,5 @@ NB_MODULE(_native, module) {
   bind_device_anneal(module);
   bind_device_search(module);
   bind_fusion(module);
+  bind_fingerprint(module);
 }

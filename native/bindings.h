@@ -41,3 +41,4 @@ void bind_device_heuristics(nb::module_& module);
 void bind_device_anneal(nb::module_& module);
 void bind_device_search(nb::module_& module);
 void bind_fusion(nb::module_& module);
+void bind_fingerprint(nb::module_& module);

@@ -1,4 +1,4 @@
-"""PyTorch models with less memory at their peak: `torch.compile(model, backend="regal")`."""
+"""PyTorch models with less memory at their peak, or faster: `torch.compile(model, backend="regal")`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def optimize(
     dynamic: bool | None = None,
     fullgraph: bool = False,
 ) -> Any:
-    """Return a module or function that computes what `model` does, with a lower memory peak.
+    """Return a module or function that computes what `model` does, with less memory or faster.
 
     It is `torch.compile` with this backend: graphs are captured when it is first called, for
     inference and for training; what cannot be planned runs as it was, and a log says why.
 
     Args:
         model: a module or a function of tensors.
-        objective: "memory", "time" (the order stays) or "balanced".
+        objective: "memory": order and frees, bit for bit equal; "time" or "balanced": groups,
+            layouts and kernels as measured on this machine, equal up to rounding.
         budget: plans to try per graph; None: by its size.
         cache: where orders are remembered: a folder, True for the user's own, False for nowhere.
         memory_limit: bytes that a training step may take: what is cheap is computed again.

@@ -20,6 +20,7 @@ from regal.devices.presets import system_named
 from regal.errors import RegalError
 from regal.frontends.torch.build import memory_of
 from regal.graph.types import Role
+from regal.torch.faster import Faster
 from regal.torch.joint import drop_unread_statistics
 from regal.torch.limit import Point, within_limit
 from regal.torch.planning import planned
@@ -77,7 +78,24 @@ def regal(
     Raises:
         UsageError: an option is unknown.
     """
+    return compilation_of(module, inputs, options)[1]
+
+
+def compilation_of(
+    module: GraphModule, inputs: Sequence[Any], options: Mapping[str, object] | None
+) -> tuple[Compilation, Callable[..., Any]]:
+    """Return what was decided about the graphs of a captured module, and the callable.
+
+    Args:
+        module: the graph that Dynamo captured.
+        inputs: what it is called with.
+        options: fields of `Settings`.
+
+    Raises:
+        UsageError: an option is unknown.
+    """
     compilation = Compilation(settings_of(options))
+    compilation.faster.examples.extend(inputs)
     compiled: Callable[..., Any] = aot_autograd(
         fw_compiler=compilation.forward,
         bw_compiler=compilation.backward,
@@ -85,7 +103,7 @@ def regal(
         partition_fn=compilation.partition,
         keep_inference_input_mutations=True,
     )(module, inputs)
-    return compiled
+    return compilation, compiled
 
 
 @dataclass(slots=True)
@@ -96,6 +114,7 @@ class Compilation:
     done: list[Planned] = field(default_factory=list)
     # Memory of parameters, inputs and outputs: whoever calls holds it.
     held: dict[int, object] = field(default_factory=dict)
+    faster: Faster = field(default_factory=Faster)
     frontier: tuple[Point, ...] = ()  # memory against time, where a limit was set
 
     def forward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
@@ -121,6 +140,7 @@ class Compilation:
         for node in joint.graph.nodes:
             if node.op == "placeholder" and "tangent" not in node.name:
                 self._hold(node.meta.get("val"))
+        self.faster.outputs = given["num_fwd_outputs"]
         # What the forward pass returns is still in the caller's hands during the backward pass.
         (returned,) = joint.graph.output_node().args
         for node in tree_leaves(returned)[: given["num_fwd_outputs"]]:
@@ -130,6 +150,7 @@ class Compilation:
 
         def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
             forward, backward = default_partition(module, inputs, **given)
+            self.faster.backward, self.faster.roles_of = backward, self.roles
             return forward, backward
 
         limit = self.settings.memory_limit
@@ -175,6 +196,14 @@ class Compilation:
 
     def compiled(self, module: GraphModule, name: str) -> Run:
         """Return a graph ready to run: as planned, or as it is where a log says why."""
+        if self.settings.objective != "memory":
+            try:
+                run = self.faster.compiled(module, name, self.roles(module, name), self.settings)
+            except UNPLANNED as error:
+                log.warning("%s graph: nothing is fused: %s: %s", name, type(error).__name__, error)
+            else:
+                if run is not None:
+                    return run
         try:
             write_updates_in_place(module)
             found = planned(module, name, self.roles(module, name), self.settings)

@@ -63,7 +63,7 @@ def planned(
     before = _plan_of(graph, None)
     if settings.objective == "time":
         return Planned(graph, before, before, was_stored=False)
-    folder = _folder_of(settings)
+    folder = folder_of(settings)
     key = key_of(graph, __version__, DEFAULT_METHOD, settings.budget, settings.seed)
     if folder is not None and (found := stored(folder, key)) is not None:
         try:
@@ -87,7 +87,8 @@ def _better(before: Plan, plan: Plan) -> Plan:
     return plan if plan.peak_bytes < before.peak_bytes else before
 
 
-def _folder_of(settings: Settings) -> Path | None:
+def folder_of(settings: Settings) -> Path | None:
+    """Return the folder of what is remembered; None: nothing is."""
     if settings.cache is False:
         return None
     return default_folder() if settings.cache is True else Path(settings.cache)

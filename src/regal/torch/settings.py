@@ -12,6 +12,7 @@ from regal.search.devices.objectives import require_objective
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+COMPILE_SECONDS = 30.0
 SECONDS = 1.5  # a graph of 2,000 operators is planned within 2 s, reading and judging included
 
 
@@ -19,11 +20,13 @@ SECONDS = 1.5  # a graph of 2,000 operators is planned within 2 s, reading and j
 class Settings:
     """How to plan the graphs of one compiled model; options of `torch.compile` are its fields."""
 
-    objective: str = "memory"  # "time": the order stays; "balanced": as memory, one device has
+    # "time" and "balanced" fuse, lay out and choose kernels: results are equal up to rounding
+    objective: str = "memory"
     budget: int | None = None  # evaluations per graph; None: by its size
     seconds: float | None = SECONDS  # wall time per graph; None: no limit
     cache: bool | str | Path = True  # a folder; True: the user's own; False: none
     memory_limit: int | None = None  # bytes that activations may take: recompute what is cheap
+    compile_seconds: float = COMPILE_SECONDS  # wall time per graph for the groups of its kernels
     seed: int = 0
     threads: int = 1
 
@@ -41,16 +44,22 @@ def settings_of(options: Mapping[str, object] | None) -> Settings:
             raise UsageError(f"unknown option '{name}'; known: {', '.join(known)}")
     for name in ("budget", "memory_limit", "seed", "threads"):
         _require_int(name, given.get(name))
-    seconds = given.get("seconds")
-    if seconds is not None and (
-        not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0
-    ):
-        raise UsageError(f"option 'seconds' is {seconds!r}; give a number, 0 or more, or None")
+    _require_seconds("seconds", given.get("seconds"))
+    _require_seconds("compile_seconds", given.get("compile_seconds", COMPILE_SECONDS))
     if not isinstance(given.get("cache", True), bool | str | Path):
         raise UsageError(f"option 'cache' is {given['cache']!r}; give a folder, True or False")
     settings = Settings(**given)  # type: ignore[arg-type]  # each was looked at
     require_objective(settings.objective)
     return settings
+
+
+def _require_seconds(name: str, value: object) -> None:
+    if value is None and name == "seconds":
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value >= 0:  # type: ignore[operator]  # a number
+        kind = "a number, 0 or more" + (", or None" if name == "seconds" else "")
+        raise UsageError(f"option '{name}' is {value!r}; give {kind}")
 
 
 def _require_int(name: str, value: object) -> None:

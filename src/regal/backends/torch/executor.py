@@ -54,7 +54,7 @@ class Executor:
         return result
 
 
-def callable_of(executor: Executor) -> Callable[[list[Any]], Any]:
+def callable_of(executor: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     """Return a function that runs `executor`, and says that it empties its list."""
 
     def run(args: list[Any]) -> Any:

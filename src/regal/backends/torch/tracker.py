@@ -38,6 +38,12 @@ class MemoryTracker(TorchDispatchMode):
         """Count the peak from now on."""
         self.peak_bytes = self.live_bytes
 
+    def count_new(self, values: Sequence[torch.Tensor]) -> None:
+        """Count tensors that kernels made which do not pass the dispatcher."""
+        for value in values:
+            self._see(value, is_new=True)
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+
     def __torch_dispatch__(
         self,
         func: torch._ops.OpOverload,

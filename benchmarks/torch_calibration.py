@@ -1,0 +1,97 @@
+"""Constants of kernels that Inductor generates, on this machine, on one thread.
+
+`python -m benchmarks.torch_calibration` prints what one call takes, what bytes take near and far,
+what an element of some operators takes, and what copies between layouts take: the constants of
+`regal.torch.measured`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROW = 256
+ROWS = 512
+SIZES = (4, 64, 512, 4096, 16384)
+IMAGES = ((8, 64, 16, 16), (8, 64, 64, 64), (2, 16, 112, 112), (8, 3, 64, 64))
+
+
+def operators() -> dict[str, Callable[[Any, Any], Any]]:
+    """Return groups of a cheap operator and one more."""
+    import torch
+
+    return {
+        "add": lambda x, y: x + y,
+        "three": lambda x, y: ((x + y) * y).relu(),
+        "exp": lambda x, y: (x + y).exp(),
+        "sigmoid": lambda x, y: (x + y).sigmoid(),
+        "tanh": lambda x, y: (x + y).tanh(),
+        "erf": lambda x, y: (x + y).erf(),
+        "sum": lambda x, y: (x * y).sum(-1),
+        "softmax": lambda x, y: (x + y).softmax(-1),
+        "layer norm": lambda x, y: torch.nn.functional.layer_norm(x + y, (x.shape[-1],)),
+    }
+
+
+def last(image: Any) -> Any:
+    """Return a copy that is channels last."""
+    import torch
+
+    return image.clone(memory_format=torch.channels_last)
+
+
+def region_of(function: Callable[..., Any], *args: Any) -> Any:
+    """Return a compiled region of a function of tensors."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from regal.backends.torch.regions import Region, compiled_call
+
+    module = make_fx(lambda *given: (function(*given),), tracing_mode="fake")(*args)
+    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    region = Region(module, tuple(node.meta["val"] for node in output.args[0]), "calibration")
+    region.use(compiled_call(region))
+    return region
+
+
+def best_ns(run: Callable[..., object], *args: Any, repeats: int = 60) -> int:
+    """Return the shortest of some calls, in time of this thread."""
+    best = 1 << 62
+    for _ in range(repeats):
+        started = time.thread_time_ns()
+        run(*args)
+        best = min(best, time.thread_time_ns() - started)
+    return best
+
+
+def main() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    add = operators()["add"]
+    for rows in SIZES:
+        x, y = torch.rand(rows, ROW), torch.rand(rows, ROW)
+        region = region_of(add, x, y)
+        took = best_ns(region, x, y)
+        print(f"{3 * x.nbytes:>10} bytes: {took:>9} ns, {3 * x.nbytes / took:6.1f} bytes per ns")
+    x, y = torch.rand(ROWS, ROW), torch.rand(ROWS, ROW)
+    plain = region_of(add, x, y)
+    base = best_ns(plain, x, y)
+    for name, function in operators().items():
+        region = region_of(function, x, y)
+        took = best_ns(region, x, y)
+        eager = best_ns(function, x, y)
+        print(f"{name:>10}: {took:>8} ns, {(took - base) / x.numel():6.3f} ns per element more"
+              f" than an addition; op by op {eager}")  # fmt: skip
+    for shape in IMAGES:
+        image = torch.rand(shape)
+        region = region_of(last, image)
+        ours = best_ns(region, image)
+        aten = best_ns(last, image)
+        print(f"copy of {shape} to channels last: {ours} ns; PyTorch's own {aten}")
+
+
+if __name__ == "__main__":
+    main()

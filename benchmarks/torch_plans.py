@@ -1,0 +1,94 @@
+"""Several plans of one PyTorch graph: what was predicted for each, and what it takes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+
+def measured_plans(model: Any, inputs: tuple[Any, ...], most: int = 14) -> list[dict[str, Any]]:
+    """Return plans that differ, from no fusion at all to the best that is found.
+
+    Args:
+        model: without gradients.
+        inputs: of it.
+        most: plans.
+    """
+    import torch
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+    from regal.backends.torch.executor import boxed
+
+    plans: list[dict[str, Any]] = []
+
+    def compiled(module: Any, _: Any) -> Any:
+        if not plans:
+            with unset_fake_temporarily(), torch.no_grad():
+                plans.extend(plans_of(module, most))
+        run = boxed(module)
+
+        def call(args: list[Any]) -> Any:
+            return run(args)
+
+        call._boxed_call = True  # type: ignore[attr-defined]
+        return call
+
+    backend = aot_autograd(fw_compiler=compiled, inference_compiler=compiled)
+    with torch.no_grad():
+        torch.compile(model, backend=backend)(*inputs)
+    return plans
+
+
+def plans_of(module: Any, most: int) -> list[dict[str, Any]]:
+    """Return the plans of one graph."""
+    from regal.backends.torch.fuse import Wishes
+    from regal.backends.torch.trial import drawn_inputs
+    from regal.frontends.torch.fx import graph_of
+    from regal.fusion.check import check_fusion
+    from regal.fusion.search import plan_fusion, unfused_plan
+    from regal.fusion.types import CHANNELS_LAST, FusionPlan
+    from regal.search.types import Budget
+    from regal.torch.fusing import Candidate, Workshop, compiled_candidate, measured_runs
+    from regal.torch.measured import alone, measured, problem_of
+    from regal.torch.times import times_at
+
+    graph = graph_of(module, "inference")
+    args = drawn_inputs(module)
+    workshop = Workshop(times_at(None))
+    workshop.times.allow(60)
+    found = measured(module, graph, Wishes(), args, workshop.times)
+    problem = problem_of(module, graph, found)
+    tried: dict[str, Any] = {"no fusion": unfused_plan(problem)}
+    for method in ("fusion-only", "layout-only", "sequential", "joint"):
+        for evaluations in (3, 30, 3000):
+            for seed in (0, 1):
+                made = plan_fusion(
+                    problem, "time", Budget(evaluations=evaluations, seconds=5),
+                    method=method, seed=seed, in_place=False,
+                )  # fmt: skip
+                tried[f"{method} {evaluations} {seed}"] = made.plan
+    mixed = alone(found.rules, CHANNELS_LAST)
+    tried["channels last"] = FusionPlan(kernels=tuple(mixed))
+    rows: list[dict[str, Any]] = []
+    seen: set[tuple[tuple[tuple[int, ...], int], ...]] = set()
+    candidates: list[Candidate] = []
+    for name, plan in tried.items():
+        key = tuple(sorted((kernel.ops, kernel.layout) for kernel in plan.kernels if kernel.ops))
+        if key in seen or len(candidates) >= most:
+            continue
+        seen.add(key)
+        deadline = time.monotonic() + 120
+        candidate = compiled_candidate(
+            name, plan.kernels, module, graph, found, args, workshop, deadline, keep_slow=True
+        )
+        if candidate is None:
+            continue
+        candidates.append(candidate)
+        try:
+            predicted = check_fusion(problem, plan).time_ns
+        except ValueError:
+            continue
+        rows.append({"plan": name, "predicted_ms": predicted / 1e6})
+    ns = measured_runs(module, candidates, args)
+    return [{**row, "ms": ns[row["plan"]] / 1e6} for row in rows]

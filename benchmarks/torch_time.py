@@ -1,0 +1,318 @@
+"""What `torch.compile(backend="regal")` takes for time and balanced, beside its peers.
+
+`python -m benchmarks.torch_time rows.jsonl` adds the rows that are missing, one child process per
+model and mode; `--table` prints what the file holds. Peers run in the same process in turns:
+eager PyTorch, channels last everywhere, Inductor by default, and, in training, Inductor with half
+of its activation memory. `python -m benchmarks.torch_time ranks.jsonl --ranks NAME` measures
+several plans of one graph beside what was predicted for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import ctypes
+import json
+import math
+import statistics
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.torch_models import made, read
+from benchmarks.torch_runs import run_child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+TIMEOUT_S = 900
+TURNS = 7  # in each, every peer runs once to warm up and TIMED times to be timed
+TIMED = 3
+SECONDS = 12  # for all turns; at least 3 take place
+INFERENCE = (
+    "timm/mobilenetv3_small_100", "timm/resnet18", "zoo/unet-3", "transformers/bert",
+    "timm/hrnet_w18_small", "zoo/bifpn-4x3", "timm/ghostnet_100", "transformers/gpt2",
+    "timm/densenet121", "zoo/experts-4x8", "timm/regnety_002", "torchvision/squeezenet1_1",
+    "timm/convnext_atto", "timm/vit_tiny_patch16_224", "torchvision/shufflenet_v2_x0_5",
+    "zoo/cells-8x4-0", "transformers/llama", "timm/mnasnet_100", "timm/repvgg_a0",
+    "transformers/mixtral", "timm/efficientnet_b0", "timm/mobilevit_xxs", "zoo/hourglass-1x3",
+    "timm/rexnet_100", "timm/nasnetalarge",
+)  # fmt: skip
+TRAINING = (
+    "transformers/gpt2", "zoo/unet-3", "timm/mobilenetv3_small_100", "transformers/bert",
+    "timm/resnet18", "zoo/bifpn-4x3", "torchvision/squeezenet1_1", "transformers/llama",
+    "zoo/experts-4x8", "timm/regnety_002",
+)  # fmt: skip
+PEERS = ("eager", "channels last", "inductor", "inductor, half memory")
+OURS = ("time", "balanced")
+
+
+def jobs() -> list[tuple[str, str]]:
+    """Return (model, mode): two models without gradients, then one with, and so on."""
+    found: list[tuple[str, str]] = []
+    training = list(TRAINING)
+    for i, name in enumerate(INFERENCE):
+        found.append((name, "inference"))
+        if i % 2 and training:
+            found.append((training.pop(0), "training"))
+    return found + [(name, "training") for name in training]
+
+
+def step_of(call: Any, module: Any, inputs: Any, mode: str) -> list[Any]:
+    """Run one call or one training step, and return its outputs."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    if mode == "inference":
+        with torch.no_grad():
+            return [leaf for leaf in tree_leaves(call(*inputs)) if isinstance(leaf, torch.Tensor)]
+    module.zero_grad(set_to_none=True)
+    outputs = [
+        leaf
+        for leaf in tree_leaves(call(*inputs))
+        if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
+    ]
+    sum(leaf.float().square().mean() for leaf in outputs).backward()  # type: ignore[union-attr]
+    return [leaf.detach() for leaf in outputs]
+
+
+def measured(name: str, mode: str) -> dict[str, Any]:
+    """Return the row of one model in one mode."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    from regal.backends.torch.tracker import MemoryTracker
+
+    torch.set_num_threads(1)
+    model, inputs = made(name)
+    model.train(mode == "training")
+    for each in model.modules():
+        if isinstance(each, torch.nn.Dropout):
+            each.p = 0.0  # Inductor draws other numbers: only then results can be compared
+
+    def last(value: Any) -> Any:
+        is_image = isinstance(value, torch.Tensor) and value.dim() == 4
+        return value.contiguous(memory_format=torch.channels_last) if is_image else value
+
+    twins = {peer: copy.deepcopy(model) for peer in (*PEERS[1:], *OURS)}
+    if mode == "inference":
+        del twins["inductor, half memory"]
+    twins["channels last"] = twins["channels last"].to(memory_format=torch.channels_last)
+    runs = {"eager": (model, model, inputs)}
+    row: dict[str, Any] = {"name": name, "mode": mode, "torch": torch.__version__}
+    row |= {"first_s": {}, "difference": {}, "graphs": {}}
+    reference = step_of(model, model, inputs, mode)
+    gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    for peer, twin in twins.items():
+        started = time.perf_counter()
+        call, context, compilations = twin, nullcontext(), []
+        if peer.startswith("inductor"):
+            if peer != "inductor":
+                context = torch._functorch.config.patch(activation_memory_budget=0.5)
+            call = torch.compile(twin, backend=inductor())
+        elif peer in OURS:
+            call, compilations = ours(twin, peer)
+        given = tree_map(last, inputs) if peer == "channels last" else inputs
+        with context:
+            found = step_of(call, twin, given, mode)
+            step_of(call, twin, given, mode)
+        runs[peer] = (call, twin, given)
+        row["first_s"][peer] = round(time.perf_counter() - started, 1)
+        other = [p.grad for p in twin.parameters() if p.grad is not None]
+        row["difference"][peer] = max(distance(reference, found), distance(gradients, other))
+        if compilations:
+            row["graphs"][peer] = graphs_of(compilations)
+        print(peer, row["first_s"][peer], row["difference"][peer], file=sys.stderr, flush=True)
+    row["peak"], row["heap"] = {}, {}
+    for peer, run in runs.items():
+        run[1].zero_grad(set_to_none=True)
+        if not peer.startswith("inductor"):  # its allocations pass the dispatcher by
+            with MemoryTracker() as tracker:
+                step_of(*run, mode)
+            row["peak"][peer] = tracker.peak_bytes
+        if (heap := heap_of(lambda run=run: step_of(*run, mode), run[1])) is not None:  # type: ignore[misc]
+            row["heap"][peer] = heap
+    times: dict[str, list[int]] = {peer: [] for peer in runs}
+    started = time.monotonic()
+    for turn in range(TURNS):
+        for peer, run in runs.items():
+            step_of(*run, mode)
+            for _ in range(TIMED):
+                begun = time.thread_time_ns()
+                step_of(*run, mode)
+                times[peer].append(time.thread_time_ns() - begun)
+        if turn >= 2 and time.monotonic() - started > SECONDS:
+            break
+    row["ms"] = {peer: round(statistics.median(ns) / 1e6, 4) for peer, ns in times.items()}
+    row["runs"] = len(times["eager"])
+    return row
+
+
+def distance(reference: list[Any], found: list[Any]) -> float:
+    """Return the length of the difference of all tensors together, as a share of their length.
+
+    Gradients that cancel out are rounding alone, one by one; together they do not count.
+    """
+    pairs = [
+        (a.double(), b.double())
+        for a, b in zip(reference, found, strict=True)
+        if a.is_floating_point()
+    ]
+    length = math.sqrt(sum(float((a * a).sum()) for a, _ in pairs))
+    return math.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in pairs)) / (length or 1.0)
+
+
+def ours(module: Any, objective: str) -> tuple[Any, list[Any]]:
+    """Return a compiled module, and a list that is filled with what was decided about it."""
+    import torch
+
+    from regal.torch.backend import compilation_of
+
+    compilations: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        compilation, compiled = compilation_of(graph, inputs, {"objective": objective})
+        compilations.append(compilation)
+        return compiled
+
+    return torch.compile(module, backend=backend), compilations
+
+
+def graphs_of(compilations: list[Any]) -> list[dict[str, Any]]:
+    """Return what was chosen per graph, and what each way took; times in ms."""
+    graphs = []
+    for role, chosen, found in (row for each in compilations for row in each.faster.done):
+        built = [each.built for each in found.candidates if each.name == chosen]
+        graphs.append(
+            {
+                "role": role,
+                "chosen": chosen,
+                "ms": {each: round(ns / 1e6, 4) for each, ns in found.ns.items()},
+                "predicted": round(found.outcome.figures.time_ns / 1e6, 4),
+                "before": round(found.outcome.before.time_ns / 1e6, 4),
+                "groups": len(built[0].region_of) if built else 0,
+                "copies": built[0].conversions if built else 0,
+            }
+        )
+    return graphs
+
+
+def inductor() -> Any:
+    """Return Inductor as a backend that shares no compiled code with any other one."""
+    from torch._inductor.compile_fx import compile_fx
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        return compile_fx(graph, inputs)
+
+    return backend
+
+
+def heap_of(run: Callable[[], object], module: Any) -> int | None:
+    """Return the most bytes of heap that a call takes; None: the meter is not loaded."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "regal_heap_reset"):
+        return None
+    library.regal_heap_live.restype = library.regal_heap_peak.restype = ctypes.c_int64
+    module.zero_grad(set_to_none=True)
+    library.regal_heap_reset()
+    before = int(library.regal_heap_live())
+    run()
+    return int(library.regal_heap_peak()) - before
+
+
+def ranks(name: str) -> dict[str, Any]:
+    """Return predicted and measured times of several plans of one graph."""
+    import torch
+    from benchmarks.torch_plans import measured_plans
+
+    torch.set_num_threads(1)
+    model, inputs = made(name)
+    return {"name": name, "plans": measured_plans(model.eval(), inputs)}
+
+
+def kendall(pairs: Iterable[tuple[float, float]]) -> float:
+    """Return Kendall's tau-b of (predicted, measured)."""
+    rows = list(pairs)
+    score = ties_a = ties_b = 0
+    for i, (a, b) in enumerate(rows):
+        for c, d in rows[:i]:
+            left, right = (a > c) - (a < c), (b > d) - (b < d)
+            score += left * right
+            ties_a += left != 0
+            ties_b += right != 0
+    return score / math.sqrt(ties_a * ties_b) if ties_a and ties_b else 0.0
+
+
+def line_of(row: dict[str, Any]) -> str:
+    if "failed" in row:
+        return f"{row['name']:34} {row.get('mode', ''):9} FAILED {row['failed']}"
+    if "plans" in row:
+        pairs = [(plan["predicted_ms"], plan["ms"]) for plan in row["plans"]]
+        return f"{row['name']:34} {len(pairs)} plans, Kendall {kendall(pairs):.2f}"
+    eager = row["ms"]["eager"]
+    speeds = "  ".join(f"{peer} {eager / ms:.2f}" for peer, ms in row["ms"].items())
+    return f"{row['name']:34} {row['mode']:9} {eager:8.2f} ms  {speeds}"
+
+
+def table(rows: list[dict[str, Any]]) -> None:
+    """Print all rows, and geometric means per mode."""
+    for row in rows:
+        print(line_of(row))
+    for mode in ("inference", "training"):
+        good = [row for row in rows if row.get("mode") == mode and "failed" not in row]
+        if not good:
+            continue
+        print(f"{mode}: {len(good)} models")
+        for peer in good[0]["ms"]:
+            mean = statistics.geometric_mean([row["ms"]["eager"] / row["ms"][peer] for row in good])
+            print(f"  {peer}: {mean:.3f} x as fast as eager")
+        for ours_ in OURS:
+            over = [
+                row["ms"][ours_] / min(row["ms"]["eager"], row["ms"]["channels last"])
+                for row in good
+            ]
+            inductor = [row["ms"]["inductor"] / row["ms"][ours_] for row in good]
+            heap = [row["heap"][ours_] / row["heap"]["eager"] for row in good if row["heap"]]
+            print(
+                f"  {ours_}: against the better of eager and channels last"
+                f" {statistics.geometric_mean(over):.3f}, at worst {max(over):.3f}"
+                f" (above 1.02: {sum(each > 1.02 for each in over)}); as fast as Inductor"
+                f" {statistics.geometric_mean(inductor):.3f} x"
+                + (f"; heap {statistics.geometric_mean(heap) - 1:+.1%}" if heap else "")
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rows", type=Path, nargs="?")
+    parser.add_argument("--only", default="", help="part of a name")
+    parser.add_argument("--ranks", action="store_true", help="plans of one graph")
+    parser.add_argument("--one", nargs=2, metavar=("NAME", "MODE"))
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.one:
+        name, mode = arguments.one
+        print(json.dumps(ranks(name) if mode == "ranks" else measured(name, mode)))
+        return
+    if not arguments.table:
+        collect(arguments.rows, arguments.only, is_ranks=arguments.ranks)
+    table(read(arguments.rows))
+
+
+def collect(rows: Path, only: str, *, is_ranks: bool) -> None:
+    """Add the rows that are missing, one child process each."""
+    done = {(row["name"], row.get("mode", "ranks")) for row in read(rows)}
+    wanted = [(name, "ranks") for name in INFERENCE] if is_ranks else jobs()
+    for name, mode in wanted:
+        if (name, mode) in done or only not in name:
+            continue
+        row = {"mode": mode, **run_child("benchmarks.torch_time", name, mode, TIMEOUT_S)}
+        with rows.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(line_of(row), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Whether two runs of a graph agree: equal up to the rounding of another order of additions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# Largest difference, as a share of the largest element of the reference.
+TOLERANCES = {
+    torch.float64: 1e-9,
+    torch.float32: 1e-3,
+    torch.float16: 2e-2,
+    torch.bfloat16: 1e-1,
+}
+# The same in the mean over all elements: what is wrong in many places is wrong.
+MEAN_SHARE = 0.1
+# Of integers and truths: positions of nearly equal maxima, signs of nearly nothing.
+MOST_CHANGED = 1e-3
+NEARBY = 8.0
+
+
+def disagreement(
+    reference: object, result: object, exact: Callable[[], object] | None = None
+) -> str:
+    """Return where two results of a graph differ by more than rounding; "" if nowhere.
+
+    A mean of what cancels out is nothing but rounding, whatever computes it. So where the two
+    differ by more, both are compared with the same graph in double precision: the planned one may
+    be NEARBY times as far from that as the original.
+
+    Args:
+        reference: of the original graph.
+        result: of the planned one.
+        exact: computes what the original graph yields in double precision; raises where it cannot.
+    """
+    left, right = tree_leaves(reference), tree_leaves(result)
+    truth: list[object] | None = None
+    if len(left) != len(right):
+        return f"{len(right)} results instead of {len(left)}"
+    for i, (a, b) in enumerate(zip(left, right, strict=True)):
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            if a.shape != b.shape or a.dtype != b.dtype:
+                return f"result {i} has another shape or dtype"
+            if found := _difference(a.detach(), b.detach()):
+                if truth is None and exact is not None:
+                    truth = tree_leaves(exact())
+                if truth is None or not _is_as_near(a, b, truth[i]):
+                    return f"result {i} {found}"
+        elif type(a) is not type(b) or (not isinstance(a, torch.Tensor) and a != b):
+            return f"result {i} is {b!r} instead of {a!r}"
+    return ""
+
+
+def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object) -> bool:
+    if not isinstance(truth, torch.Tensor) or truth.dtype is not torch.float64:
+        return False
+    if not a.is_floating_point() or truth.shape != a.shape:
+        return False
+    mine, other = _shares(truth, a.detach()), _shares(truth, b.detach())
+    return other[0] <= NEARBY * mine[0] and other[1] <= NEARBY * mine[1]
+
+
+def worst_difference(reference: Sequence[object], result: Sequence[object]) -> float:
+    """Return the largest difference of floats, as a share of the largest element; NaN counts 1."""
+    worst = 0.0
+    for a, b in zip(tree_leaves(reference), tree_leaves(result), strict=True):
+        if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel():
+            worst = max(worst, *_shares(a.detach(), b.detach()))
+    return worst
+
+
+def _difference(a: torch.Tensor, b: torch.Tensor) -> str:
+    if not a.numel() or torch.equal(a, b):
+        return ""
+    if a.is_complex():
+        return _difference(torch.view_as_real(a), torch.view_as_real(b))
+    if not a.is_floating_point():
+        changed = float((a != b).double().mean())
+        return f"differs in {changed:.2%} of its elements" if changed > MOST_CHANGED else ""
+    limit = TOLERANCES.get(a.dtype, 1e-1)
+    largest, mean = _shares(a, b)
+    if largest > limit or mean > limit * MEAN_SHARE:
+        return f"differs by {largest:.1e} of its largest element, {mean:.1e} in the mean"
+    return ""
+
+
+def _shares(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """Return the largest and the mean difference, as shares of the largest finite element."""
+    finite = torch.isfinite(a)
+    same = torch.where(finite, torch.isfinite(b), (a == b) | (a.isnan() & b.isnan()))
+    if not bool(same.all()):
+        return 1.0, 1.0
+    if not bool(finite.any()):
+        return 0.0, 0.0
+    off = torch.where(finite, (a.double() - b.double()).abs(), 0.0)
+    scale = float(torch.where(finite, a.double().abs(), 0.0).max())
+    if scale == 0.0:
+        return (0.0, 0.0) if float(off.max()) == 0.0 else (1.0, 1.0)
+    return float(off.max()) / scale, float(off.mean()) / scale

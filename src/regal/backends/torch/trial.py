@@ -1,0 +1,187 @@
+"""Run graphs on drawn inputs: what their kernels take, and which strides they really yield."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Interpreter, Node
+from torch.utils._pytree import tree_leaves
+
+from regal.backends.torch.fuse import TRACED, built, storages_of, written_storages
+from regal.backends.torch.layouts import same_strides
+from regal.errors import BackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch.fx import GraphModule
+
+    from regal.backends.torch.fuse import Built, Wishes
+    from regal.fusion.types import Kernel
+    from regal.graph.types import Graph
+
+    Strides = tuple[int, ...]
+    Before = Callable[[Node, tuple[Any, ...], dict[str, Any]], None]
+
+ROUNDS = 8  # a stride that was not foreseen changes what follows
+
+
+def drawn_inputs(module: GraphModule, examples: Sequence[Any] = ()) -> list[Any]:
+    """Return tensors like the placeholders of a graph: numbers that no kernel chokes on.
+
+    Integers and truths are those of the examples: what they index or mask is as usual then.
+    Elsewhere integers are 0, which is an index of everything, and truths are true. Floats keep
+    their size through layers.
+
+    Args:
+        module: its placeholders have fake tensors.
+        examples: what the graph was captured with, one per placeholder; others are not looked at.
+    """
+    generator = torch.Generator().manual_seed(0)
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    rows = examples if len(examples) == len(given) else [None] * len(given)
+    return [
+        copied_tensor(example)
+        if _is_like(example, node.meta.get("val"))
+        else drawn(node.meta.get("val"), generator)
+        for node, example in zip(given, rows, strict=True)
+    ]
+
+
+def _is_like(example: object, value: object) -> bool:
+    """Return whether an example is a real tensor of integers of the size of a fake one."""
+    return (
+        isinstance(example, torch.Tensor)
+        and not isinstance(example, FakeTensor)
+        and isinstance(value, torch.Tensor)
+        and not value.is_floating_point()
+        and (example.shape, example.stride(), example.dtype)
+        == (value.shape, value.stride(), value.dtype)
+    )
+
+
+def drawn(value: Any, generator: torch.Generator) -> Any:
+    """Return a real tensor for a fake one; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    flat = torch.empty(extent_of(value), dtype=value.dtype, device=value.device)
+    if not value.is_floating_point():
+        flat.fill_(value.dtype is torch.bool)
+    elif value.dim() < 2:
+        flat.uniform_(0.5, 1.5, generator=generator)
+    else:
+        width = max(1, value[0].numel())
+        flat.normal_(0, min(1.0, width**-0.5), generator=generator)
+    return flat.as_strided(value.shape, value.stride())
+
+
+def extent_of(value: torch.Tensor) -> int:
+    """Return how many elements lie between the first and the last one of a tensor."""
+    if not value.numel():
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+
+
+class Probe(Interpreter):
+    """Runs a graph node by node, and notes strides that were not foreseen."""
+
+    def __init__(self, module: GraphModule, before: Before | None = None) -> None:
+        """Take a graph, and who is told of every call before it runs: node, arguments."""
+        super().__init__(module, garbage_collect_values=True)
+        self.extra_traceback = False
+        self.strides: dict[tuple[str, int], tuple[Strides | None, ...]] = {}
+        self._before = before
+
+    def run_node(self, n: Node) -> Any:
+        """Run a node."""
+        if n.op != "call_function":
+            return super().run_node(n)
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        if self._before is not None:
+            self._before(n, args, kwargs)
+        result = n.target(*args, **kwargs)
+        if TRACED in n.meta:
+            self._compare(n, result)
+        return result
+
+    def _compare(self, node: Node, result: Any) -> None:
+        reals, fakes = tree_leaves(result), tree_leaves(node.meta.get("val"))
+        differs = False
+        found: list[Strides | None] = []
+        for real, fake in zip(reals, fakes, strict=False):
+            if not isinstance(real, torch.Tensor) or not isinstance(fake, torch.Tensor):
+                found.append(None)
+                continue
+            found.append(tuple(real.stride()))
+            differs = differs or not same_strides(real, fake.stride())
+        if differs:
+            self.strides[node.meta[TRACED]] = tuple(found)
+
+
+def settled(
+    module: GraphModule, graph: Graph, kernels: Sequence[Kernel], wishes: Wishes, args: list[Any]
+) -> tuple[Built, Wishes]:
+    """Return a graph as `built` returns it, whose kernels yield the strides that it foresees.
+
+    Some kernels yield other strides than their fake ones; then it is built again, knowing that.
+
+    Args:
+        module: as traced.
+        graph: was read from it.
+        kernels: of a plan.
+        wishes: what was seen so far; the second result knows more.
+        args: real ones, see `drawn_inputs`; they are not changed.
+
+    Raises:
+        BackendError: the graph cannot be built, or its strides do not settle.
+    """
+    for _ in range(ROUNDS):
+        made = built(module, graph, kernels, wishes)
+        probe = Probe(made.module)
+        with torch.no_grad():
+            probe.run(*written_copied(made.module, args))
+        if not probe.strides:
+            return made, wishes
+        wishes = replace(wishes, observed={**wishes.observed, **probe.strides})
+    raise BackendError("the strides of results do not settle")
+
+
+def written_copied(module: GraphModule, args: list[Any]) -> list[Any]:
+    """Return the arguments of a graph; those that it writes to are copies."""
+    written = written_storages(module)
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return [
+        copied_tensor(arg) if storages_of(node) & written else arg
+        for node, arg in zip(given, args, strict=True)
+    ]
+
+
+def copied_tensor(value: Any) -> Any:
+    """Return a copy of a tensor with its strides; anything else as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return made.copy_(value.detach())
+
+
+def clock_ns() -> int:
+    """Return the time in ns: of this thread where kernels run on it alone, else of the wall.
+
+    The time of a thread leaves out what other processes take from it.
+    """
+    alone = torch.get_num_threads() == 1
+    return time.thread_time_ns() if alone else time.perf_counter_ns()
+
+
+def best_ns(run: Callable[[], object], repeats: int) -> int:
+    """Return the shortest of some runs."""
+    best = 1 << 62
+    for _ in range(repeats):
+        started = clock_ns()
+        run()
+        best = min(best, clock_ns() - started)
+    return best

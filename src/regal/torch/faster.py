@@ -1,0 +1,153 @@
+"""The graphs of one captured module, run as fast as they were seen to run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from torch._dispatch.python import no_python_dispatcher
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils._pytree import tree_leaves
+
+from regal.backends.torch.executor import callable_of
+from regal.backends.torch.fuse import Wishes
+from regal.backends.torch.fused_executor import FusedExecutor, Link
+from regal.frontends.torch.fx import graph_of
+from regal.graph.check import require_valid_graph
+from regal.torch.fusing import AS_TRACED, Workshop, prepared, quick_ns, require_plain
+from regal.torch.planning import folder_of
+from regal.torch.times import times_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch.fx import GraphModule
+
+    from regal.graph.types import Role
+    from regal.torch.fusing import Prepared
+    from regal.torch.settings import Settings
+
+    Run = Callable[[list[Any]], Any]
+
+log = logging.getLogger("regal.torch")
+
+SMALL = 0.02  # of the time: below what measuring tells apart
+
+
+@dataclass(slots=True)
+class Faster:
+    """What the graphs of one captured module know of each other."""
+
+    examples: list[Any] = field(default_factory=list)  # what the module was captured with
+    outputs: int = 0  # how many results of the forward graph its caller gets; others are saved
+    backward: GraphModule | None = None  # what the forward graph is split from
+    roles_of: Callable[[GraphModule, str], Mapping[str, Role]] | None = None
+    strides: dict[str, tuple[int, ...]] = field(default_factory=dict)  # saved value -> its own
+    workshop: Workshop | None = None
+    link: Link = field(default_factory=Link)
+    done: list[tuple[str, str, Prepared]] = field(default_factory=list)  # graph, choice, all
+
+    def compiled(
+        self, module: GraphModule, name: str, roles: Mapping[str, Role], settings: Settings
+    ) -> Run | None:
+        """Return the fastest way to run a graph; None: as it is.
+
+        Raises:
+            RegalError: it cannot be fused.
+        """
+        try:
+            with unset_fake_temporarily(), no_python_dispatcher():  # kernels run for real
+                return self._compiled(module, name, roles, settings)
+        finally:
+            self.examples.clear()  # they belong to whoever calls
+
+    def _compiled(
+        self, module: GraphModule, name: str, roles: Mapping[str, Role], settings: Settings
+    ) -> Run | None:
+        require_plain(module)
+        if self.workshop is None:
+            self.workshop = Workshop(times_at(folder_of(settings)), self.examples)
+        graph = require_valid_graph(graph_of(module, name, roles))
+        leaves = tree_leaves(module.graph.output_node().args[0])
+        is_forward = name == "forward"
+        given = self.strides if name == "backward" else {}
+        free = frozenset(range(self.outputs, len(leaves))) if is_forward else frozenset[int]()
+        # Without gradients weights seldom change; their blocked forms take memory beside them.
+        keeps = name == "inference" and settings.objective == "time"
+        held = frozenset(roles) if keeps else frozenset[str]()
+        wishes = Wishes(given=given, free_outputs=free, held=held)
+        found = prepared(module, graph, wishes, settings, self.workshop)
+        totals = dict(found.ns)
+        if is_forward and self.backward is not None:
+            self._add_backward(totals, found, leaves, settings)
+        chosen = choice_of(totals, found, settings.objective)
+        self.done.append((name, chosen, found))
+        _report(name, chosen, found, totals)
+        built = next((each.built for each in found.candidates if each.name == chosen), None)
+        if built is None:
+            if given:
+                return callable_of(FusedExecutor(module, module, Link(has_failed=True), name=name))
+            return None
+        if is_forward:
+            self.strides = _named(leaves, built.strides)
+        return callable_of(FusedExecutor(module, built.module, self.link, name=name))
+
+    def _add_backward(
+        self, totals: dict[str, int], found: Prepared, leaves: list[Any], settings: Settings
+    ) -> None:
+        """Add to each way of the forward graph what the backward graph takes behind it."""
+        module, workshop = self.backward, self.workshop
+        if module is None or workshop is None or self.roles_of is None:
+            return
+        roles = self.roles_of(module, "backward")
+        graph = require_valid_graph(graph_of(module, "backward", roles))
+        taken: dict[frozenset[tuple[str, tuple[int, ...]]], int] = {}
+        for name in totals:
+            strides = _named(leaves, found.strides_of(name))
+            key = frozenset(strides.items())
+            if key not in taken:
+                taken[key] = quick_ns(
+                    module, graph, Wishes(given=strides), workshop, settings.compile_seconds / 4
+                )
+            totals[name] += taken[key]
+
+
+def choice_of(totals: Mapping[str, int], found: Prepared, objective: str) -> str:
+    """Return the name of the best way: what gains less than SMALL against the trace is left.
+
+    Args:
+        totals: way -> its time, in ns.
+        found: all ways.
+        objective: "time", or "balanced": time and planned peak against those of the trace.
+    """
+    base = max(totals[AS_TRACED], 1)
+    if objective == "balanced":
+        peaks = found.outcome.figures.peak / max(found.outcome.before.peak, 1)
+        value = {n: ns / base + (1.0 if n == AS_TRACED else peaks) for n, ns in totals.items()}
+    else:
+        value = {name: ns / base for name, ns in totals.items()}
+    best = min(value, key=lambda name: value[name])
+    return best if value[best] < value[AS_TRACED] * (1 - SMALL) else AS_TRACED
+
+
+def _named(leaves: list[Any], strides: Mapping[int, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    return {leaves[position].name: each for position, each in strides.items()}
+
+
+def _report(name: str, chosen: str, found: Prepared, totals: Mapping[str, int]) -> None:
+    built = next((each.built for each in found.candidates if each.name == chosen), None)
+    log.info(
+        "%s graph: %s, %.3f -> %.3f ms; %d groups, %d copies between layouts",
+        name,
+        chosen,
+        found.ns[AS_TRACED] / 1e6,
+        found.ns[chosen] / 1e6,
+        0 if built is None else len(built.region_of),
+        0 if built is None else built.conversions,
+    )
+    for each, ns in found.ns.items():
+        log.debug(
+            "%s graph: %s takes %.3f ms, with what follows %.3f", name, each, ns / 1e6,
+            totals[each] / 1e6,
+        )  # fmt: skip

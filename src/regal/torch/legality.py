@@ -1,0 +1,117 @@
+"""What Inductor may fuse, and which layouts an operator takes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from regal.backends.torch.fuse import STRIDE_BOUND, is_view, storages_of
+from regal.backends.torch.layouts import has_two_layouts
+from regal.cost.torch import KINDS, bare_name
+from regal.frontends.torch.build import has_effect
+from regal.fusion.types import FuseClass, LayoutRule
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+aten = torch.ops.aten
+
+KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
+# Kinds by whose operators a group may be made of; what is not named here runs alone.
+CLASS_OF_KIND = {
+    "pointwise": FuseClass.POINTWISE,
+    "reduce": FuseClass.REDUCTION,
+    "softmax": FuseClass.REDUCTION,
+    "norm": FuseClass.REDUCTION,
+    "gather": FuseClass.POINTWISE,
+}
+POINTWISE_TOO = frozenset(
+    {
+        "native_batch_norm_legit_no_training", "clone", "to_copy", "constant_pad_nd", "full",
+        "full_like", "zeros_like", "ones_like", "zeros", "ones", "arange", "scalar_tensor",
+        "fill", "copy", "upsample_nearest2d",
+    }
+)  # fmt: skip
+# Their kernels take either layout, each in its own time.
+SENSITIVE = frozenset({"convolution", "convolution_backward"})
+AGNOSTIC_KINDS = frozenset({"pointwise", "pool", "norm", "resize"})
+AGNOSTIC_TOO = frozenset(
+    {"cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"}
+)
+INDEXED = frozenset({"embedding"})  # of the gathering ones: reads whole rows
+
+
+def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
+    """Return what a node is to fusion.
+
+    Args:
+        node: a call of an ATen operator.
+        written: identities of memory that the graph writes to: who touches it runs alone.
+    """
+    target: Any = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in ("aten", "prims"):
+        return FuseClass.OPAQUE
+    if target._schema.is_mutable or has_effect(target) or target._schema.name in STRIDE_BOUND:
+        return FuseClass.OPAQUE
+    touched = [node, *node.all_input_nodes]
+    if any(storages_of(each) & written for each in touched) or not all(map(_is_usual, touched)):
+        return FuseClass.OPAQUE
+    if is_view(node):
+        return FuseClass.VIEW
+    if not _is_lowered(target):
+        return FuseClass.OPAQUE
+    name = bare_name(str(target))
+    if name in POINTWISE_TOO:
+        return FuseClass.POINTWISE
+    kind = KIND_OF.get(name, "")
+    if kind == "gather" and name not in INDEXED:
+        return FuseClass.OPAQUE
+    return CLASS_OF_KIND.get(kind, FuseClass.OPAQUE)
+
+
+def layout_rule_of(node: Node, written: set[int]) -> LayoutRule:
+    """Return which layouts a node takes: those whose values are no such images have one."""
+    target: Any = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return LayoutRule.FIXED
+    if target._schema.is_mutable or target._schema.name in STRIDE_BOUND:
+        return LayoutRule.FIXED
+    touched = [node, *node.all_input_nodes]
+    if any(storages_of(each) & written for each in touched):
+        return LayoutRule.FIXED
+    if not any(has_two_layouts(leaf) for e in touched for leaf in tree_leaves(e.meta.get("val"))):
+        return LayoutRule.FIXED
+    name = bare_name(str(target))
+    if name in SENSITIVE:
+        return LayoutRule.SENSITIVE
+    if name in AGNOSTIC_TOO or KIND_OF.get(name, "") in AGNOSTIC_KINDS or is_view(node):
+        return LayoutRule.AGNOSTIC
+    return LayoutRule.FIXED
+
+
+@cache
+def _is_lowered(target: torch._ops.OpOverload) -> bool:
+    """Return whether Inductor generates code for an operator instead of calling its kernel."""
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._inductor.lowering import fallbacks, lowerings
+
+    if target in select_decomp_table():
+        return True
+    return target in lowerings and target not in fallbacks
+
+
+def _is_usual(node: Node) -> bool:
+    """Return whether all tensors of a node are dense ones of real numbers on a CPU."""
+    return all(
+        not isinstance(leaf, torch.Tensor)
+        or (
+            leaf.layout is torch.strided
+            and leaf.device.type == "cpu"
+            and not leaf.dtype.is_complex
+            and not leaf.is_quantized
+        )
+        for leaf in tree_leaves(node.meta.get("val"))
+    )

@@ -1,0 +1,130 @@
+"""Time the kernels of a graph where they stand: with the caches as their neighbors leave them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from regal.backends.torch.fuse import TRACED
+from regal.backends.torch.kernels import (
+    ATEN,
+    ONEDNN,
+    PACKED,
+    SPLIT,
+    can_pack,
+    kernels_of,
+    target_of,
+)
+from regal.backends.torch.layouts import has_two_layouts
+from regal.backends.torch.packed import check_ns, packing_of
+from regal.backends.torch.trial import Probe, clock_ns, written_copied
+from regal.fusion.types import CHANNELS_LAST
+from regal.torch.times import key_of_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from torch.fx import GraphModule, Node
+
+    from regal.backends.torch.fuse import Wishes
+    from regal.torch.times import Times
+
+PASSES = 3  # through the graph per kernel; the shortest time of a call counts
+
+
+def kernel_times(
+    module: GraphModule,
+    nodes: Mapping[str, Node],
+    wishes: Wishes,
+    args: list[Any],
+    times: Times,
+) -> Iterator[tuple[str, int, dict[str, int]]]:
+    """Yield node, layout and kernel -> ns for all that is known after measuring.
+
+    A kernel that runs again and again on the same tensors finds them in the caches; in a graph it
+    does not. So the graph runs as a whole, PASSES times per kind of kernel, and each call is
+    timed once in a pass.
+
+    Args:
+        module: as built, every op alone; its nodes say which node of the trace they compute.
+        nodes: of the trace, by name.
+        wishes: which placeholders hold parameters.
+        args: real ones, like the placeholders.
+        times: known ones; new ones are added until its time is up.
+    """
+    rows = [(node, nodes[node.meta[TRACED][0]]) for node in _traced(module)]
+    keys: dict[tuple[Node, str], str] = {}
+    for kernel in (ATEN, ONEDNN, SPLIT, PACKED):
+        asked = {new: old for new, old in rows if _has(new, old, kernel, wishes)}
+        keys |= {
+            (new, kernel): key_of_call(old, kernel, new.args, new.kwargs)
+            for new, old in asked.items()
+        }
+        unknown = {new: old for new, old in asked.items() if keys[new, kernel] not in times.known}
+        if unknown and not times.is_over:
+            found = _passes(module, kernel, unknown, keys, args, times)
+            for key, ns in found.items():
+                times.add(key, ns)
+    for new, old in rows:
+        calls = {}
+        for kernel in (ATEN, ONEDNN, SPLIT, PACKED):
+            known = times.known.get(keys.get((new, kernel), ""))
+            if known is not None:
+                calls[kernel] = known
+        if PACKED in calls:
+            calls[PACKED] += check_ns(old.args[1].meta["val"])
+        yield *new.meta[TRACED], calls
+
+
+def _passes(
+    module: GraphModule,
+    kernel: str,
+    wanted: Mapping[Node, Node],
+    keys: Mapping[tuple[Node, str], str],
+    args: list[Any],
+    times: Times,
+) -> dict[str, int]:
+    """Return key of a call -> its shortest time."""
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    real = dict(zip(given, args, strict=True))
+    blocked = {}
+    if kernel == PACKED:
+        for new, old in wanted.items():
+            packing = packing_of(old.args, old.args[0].meta["val"].shape)
+            blocked[new] = packing.packed(real[new.args[1]])
+    best: dict[str, int] = {}
+
+    def timed(node: Node, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+        if node not in wanted:
+            return
+        target = target_of(wanted[node], kernel)
+        if node in blocked:
+            values = (values[0], blocked[node], *values[2:])
+        started = clock_ns()
+        target(*values, **named)
+        took = clock_ns() - started
+        key = keys[node, kernel]
+        best[key] = min(best.get(key, took), took)
+
+    with torch.no_grad():
+        for number in range(PASSES + 1):
+            if number and times.is_over:
+                break
+            if number == 1:
+                best.clear()  # the first pass warms up: code that is loaded, primitives made
+            Probe(module, timed).run(*written_copied(module, args))
+    return best
+
+
+def _traced(module: GraphModule) -> list[Node]:
+    return [node for node in module.graph.nodes if TRACED in node.meta]
+
+
+def _has(new: Node, old: Node, kernel: str, wishes: Wishes) -> bool:
+    if kernel != PACKED:
+        return kernel in kernels_of(old)
+    if not can_pack(old, wishes.held):
+        return False
+    _, layout = new.meta[TRACED]
+    return layout == CHANNELS_LAST or not has_two_layouts(new.meta.get("val"))

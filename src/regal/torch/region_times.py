@@ -1,0 +1,111 @@
+"""Compile the groups of a plan, each kind once, and find those that do not pay."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from regal.backends.torch.regions import compiled_call
+from regal.backends.torch.trial import best_ns, drawn
+from regal.errors import RegalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from regal.backends.torch.fuse import Built
+    from regal.backends.torch.regions import Call, Region
+    from regal.fusion.types import Kernel
+    from regal.graph.types import Graph
+    from regal.torch.measured import Measured
+    from regal.torch.times import Times
+
+log = logging.getLogger("regal.torch")
+
+REPEATS = 7
+# What Inductor and the C++ compiler raise where they cannot compile a group, or are not there.
+NOT_COMPILED = (
+    RegalError,
+    RuntimeError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+    OSError,
+    subprocess.SubprocessError,
+)
+
+
+def compile_regions(
+    regions: Iterable[Region], calls: dict[str, Call | None], deadline: float
+) -> int:
+    """Return how many regions run as compiled code from now on; the others go node by node.
+
+    Regions of one key are compiled once; PyTorch keeps the code on disk.
+
+    Args:
+        regions: of a graph.
+        calls: key of a region -> its call, or None where it cannot be compiled; grows.
+        deadline: time.monotonic() after which nothing more is compiled.
+    """
+    count = 0
+    for region in regions:
+        if region.key not in calls:
+            if time.monotonic() >= deadline:
+                continue
+            calls[region.key] = _compiled(region)
+        call = calls[region.key]
+        if call is not None:
+            region.use(call)
+            count += 1
+    return count
+
+
+def slow_regions(
+    built: Built, graph: Graph, kernels: Sequence[Kernel], found: Measured, times: Times
+) -> set[tuple[int, ...]]:
+    """Return the groups that take longer as one region than their ops one by one.
+
+    Those that could not be compiled are among them.
+    """
+    slow = set()
+    for kernel in kernels:
+        if len(kernel.ops) < 2:
+            continue
+        name = built.region_of.get(kernel.ops)
+        if name is None:
+            continue
+        region = built.regions[name]
+        apart = sum(found.alone_ns[op][kernel.layout] for op in kernel.ops)
+        if not region.is_compiled or region_ns(region, times) >= apart:
+            slow.add(kernel.ops)
+    return slow
+
+
+def region_ns(region: Region, times: Times) -> int:
+    """Return what a compiled region takes, as known or as measured now."""
+    key = f"region-{region.key[:24]}"
+    if key not in times.known:
+        generator = torch.Generator().manual_seed(0)
+        args = [
+            drawn(node.meta["val"], generator)
+            for node in region.module.graph.nodes
+            if node.op == "placeholder"
+        ]
+        region(*args)
+        times.add(key, best_ns(lambda: region(*args), REPEATS))
+    return times.known[key]
+
+
+def _compiled(region: Region) -> Call | None:
+    try:
+        return compiled_call(region)
+    except NOT_COMPILED as error:
+        first = str(error).strip().splitlines()[:1]
+        log.warning("a group runs op by op: %s: %s", type(error).__name__, "".join(first)[:200])
+        return None

@@ -1,0 +1,133 @@
+"""Objectives "time" and "balanced": groups, layouts, kernels, and what keeps results right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.pytorch.run_child import needs_torch, results_of
+
+pytestmark = needs_torch
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return results_of("tests.pytorch.fused_checks", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.mark.parametrize("objective", ["time", "balanced"])
+def test_outputs_are_those_of_eager_code_and_have_their_strides(
+    found: dict[str, Any], objective: str
+) -> None:
+    assert found["inference"][objective] == ""
+    assert found["inference"][f"{objective} strides"]
+
+
+def test_gradients_and_buffers_are_those_of_eager_code_with_its_random_numbers(
+    found: dict[str, Any],
+) -> None:
+    assert found["training"]["gradients"] == ""
+    assert found["training"]["buffers"] == ""
+    assert found["training"]["gradient strides"]
+
+
+def test_a_group_written_by_hand_computes_the_same_compiled_or_not(found: dict[str, Any]) -> None:
+    assert found["by hand"]["node by node"] == ""
+    assert found["by hand"]["compiled"] == ""
+
+
+def test_a_view_that_leaves_a_group_is_made_again_behind_it(found: dict[str, Any]) -> None:
+    # What leaves: relu, which the view shows, and the sum; the view is none of them.
+    assert found["by hand"]["outputs"] == 2
+
+
+def test_outputs_of_a_plan_with_other_layouts_have_the_promised_strides(
+    found: dict[str, Any],
+) -> None:
+    assert found["by hand"]["conversions"]
+    assert found["by hand"]["strides"]
+
+
+def test_what_is_random_mutated_sorted_or_a_convolution_stays_alone(found: dict[str, Any]) -> None:
+    classes = {name: row[0] for name, row in found["classes"].items()}
+    assert classes == {
+        "convolution": "opaque",
+        "copy_": "opaque",
+        "mul": "opaque",  # it reads what copy_ wrote
+        "add": "pointwise",
+        "view": "view",
+        "rand_like": "opaque",
+        "_softmax": "reduction",
+        "topk": "opaque",
+    }
+
+
+def test_only_images_have_two_layouts(found: dict[str, Any]) -> None:
+    rules = {name: row[1] for name, row in found["classes"].items()}
+    assert rules["convolution"] == "sensitive"
+    assert rules["add"] == "agnostic"
+    assert rules["_softmax"] == "fixed"
+    assert rules["mul"] == "fixed"
+
+
+def test_a_wrong_graph_never_runs_twice_and_leaves_nothing_behind(found: dict[str, Any]) -> None:
+    assert found["fallbacks"]["wrong"]  # results, what it writes, random numbers
+    assert found["fallbacks"]["failed"]
+
+
+def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_why(
+    found: dict[str, Any],
+) -> None:
+    assert found["fallbacks"]["no compiler"] == ""
+    assert found["fallbacks"]["symbols"] == ""
+    assert found["fallbacks"]["said"] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    "change", ["first", "one element through .data", "all signs", "other memory", "every time"]
+)
+def test_blocked_weights_follow_every_change_of_the_plain_ones(
+    found: dict[str, Any], change: str
+) -> None:
+    assert found["weights"][change]
+
+
+def test_blocked_weights_are_kept_until_they_change_all_the_time(found: dict[str, Any]) -> None:
+    assert found["weights"]["kept"]
+    assert found["weights"]["given up"]
+
+
+@pytest.mark.parametrize("pair", ["equal", "rounding", "same nan", "noise beside the exact result"])
+def test_results_agree_that_differ_by_rounding(found: dict[str, Any], pair: str) -> None:
+    assert found["agreements"][pair] == ""
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ("one percent", "result 0 differs by 1.0e-02 of its largest element, 5.6e-03 in the mean"),
+        ("one nan", "result 0 differs by 1.0e+00 of its largest element, 1.0e+00 in the mean"),
+        ("other dtype", "result 0 has another shape or dtype"),
+        ("fewer", "1 results instead of 2"),
+        ("noise", "result 0 differs by 2.0e+00 of its largest element, 1.3e+00 in the mean"),
+    ],
+)
+def test_results_that_differ_by_more_are_named(found: dict[str, Any], pair: str, said: str) -> None:
+    assert found["agreements"][pair] == said
+
+
+def test_what_is_far_from_the_exact_result_is_wrong_however_small_the_original(
+    found: dict[str, Any],
+) -> None:
+    assert found["agreements"]["wrong beside the exact result"] != ""
+
+
+def test_times_are_read_back_without_lines_that_are_broken(found: dict[str, Any]) -> None:
+    assert found["remembered"] == {"known": {"a": 5, "b": 7}, "none": True}
+
+
+def test_the_searched_plan_both_layouts_and_the_trace_are_measured(found: dict[str, Any]) -> None:
+    assert found["plan"]["ways"] == ["as traced", "channels last", "contiguous", "joint"]
+    assert found["plan"]["chosen"]
+    assert found["plan"]["better"]
