@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ from regal.learning.prior_arms import ArmTask, Speaker, Steps, learn, sampled
 from regal.learning.prior_choice import Chosen
 from regal.learning.prior_export import prior_onnx, require_prior_parity
 from regal.learning.prior_modes import ModeTable, chosen_modes, train_modes
-from regal.learning.prior_network import OBJECTIVES, PARTS, STATE, PriorNetwork
+from regal.learning.prior_network import OBJECTIVES, PARTS, SPENT, STATE, PriorNetwork
 from regal.learning.prior_values import detours, learn_worth
 from regal.learning.run import run_training
 from regal.learning.trainer import CHECKPOINT
@@ -78,6 +79,7 @@ def states_for(objective: str, count: int) -> torch.Tensor:
     time, balanced = {"time": (1.0, 0.0), "memory": (0.0, 0.0), "balanced": (0.5, 1.0)}[objective]
     states[:, CONTEXT.index("time_weight")] = time
     states[:, CONTEXT.index("is_balanced")] = balanced
+    states[:, SPENT].abs_()
     return states
 
 
@@ -224,6 +226,24 @@ def objectives_keep_their_best_arms_and_those_without_a_gain_none() -> None:
             else:
                 wanted = network if name == "time" else new_network()
                 assert torch.allclose(arms, wanted(states).arms)
+
+
+def arms_guide_only_as_long_as_that_is_better() -> None:
+    chosen = Chosen()
+    network = changed_network()
+    gains = np.array([[0.04] * 20, [0.0] * 20, [-0.03] * 20])
+    assert chosen.takes("balanced", gains, 5, network.state_dict())
+    assert not chosen.best["balanced"].guides
+    assert not chosen.shortens("balanced", gains - 0.01, 320)
+    assert chosen.shortens("balanced", np.maximum(gains, 0.0), 110)
+    network.load_state_dict(chosen.weights(network.state_dict()))
+    states = states_for("balanced", 2)
+    states[:, SPENT] = torch.tensor([math.log1p(109), math.log1p(111)]) / 6.0
+    with torch.no_grad():
+        first, second = network(states).arms
+    assert first.any()
+    assert not second.any()
+    assert require_prior_parity(network, prior_onnx(network, {})) < 1e-4
 
 
 def a_blind_network_sees_what_happens_but_not_the_graph() -> None:

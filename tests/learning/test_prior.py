@@ -42,6 +42,7 @@ def test_what_arms_are_worth_is_learned_from_detours() -> None:
 def test_each_objective_keeps_its_best_arms_and_a_blind_network_sees_no_graph() -> None:
     run_checks(
         "objectives_keep_their_best_arms_and_those_without_a_gain_none",
+        "arms_guide_only_as_long_as_that_is_better",
         "a_blind_network_sees_what_happens_but_not_the_graph",
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from regal.learning.prior_network import OBJECTIVES, PARTS, objective_of_state
+from regal.learning.prior_network import LONGEST, OBJECTIVES, PARTS, SPENT, objective_of_state
 from regal.policy.inputs import policy_context
 from regal.policy.prior import PriorGuide
 from regal.search.devices.guide import ARMS, PROGRESS
@@ -116,7 +116,7 @@ class Speaker:
         head = network.arms[OBJECTIVES[objective]]
         weight, bias = (values.detach().numpy() for values in head.line())
         arms = _linear(_hidden(seen, head.trunk), head.bent) + weight @ seen + bias
-        arms *= self._guides[objective]
+        arms *= state[SPENT] < LONGEST * self._guides[objective]
         if self._rng is not None:
             arms = arms + self._rng.gumbel(size=len(ARMS)).astype(np.float32)
         of_modes = _hidden(seen, network.mode_trunk)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regal.learning.prior_network import OBJECTIVES
+from regal.learning.prior_network import OBJECTIVES, until_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,7 @@ class Best:
     error: float  # standard error of the mean gain over budgets
     iteration: int
     weights: dict[str, torch.Tensor]
+    until: float = math.inf  # evaluations after which the search is left as it is
 
     @property
     def guides(self) -> bool:
@@ -55,16 +56,29 @@ class Chosen:
             iteration: that has made them.
             weights: of the whole network.
         """
-        means = gains.mean(axis=1)
-        score = float(np.where(means < 0, LOSS_WEIGHT * means, means).mean())
+        score = score_of(gains)
         if name in self.best and score <= self.best[name].score:
             return False
         self.best[name] = Best(
             score=score,
-            error=float(gains.mean(axis=0).std() / math.sqrt(gains.shape[1])),
+            error=error_of(gains),
             iteration=iteration,
             weights={k: v.clone() for k, v in weights.items() if k.startswith(f"arms.{name}.")},
         )
+        return True
+
+    def shortens(self, name: str, gains: NDArray[np.float64], until: float) -> bool:
+        """Keep arms for fewer evaluations if that is better; return whether it is.
+
+        Args:
+            name: the objective; it has best arms.
+            gains: (budgets, problems) of those arms where they guide no longer than `until`.
+            until: evaluations.
+        """
+        best, score = self.best[name], score_of(gains)
+        if score <= best.score:
+            return False
+        self.best[name] = replace(best, score=score, error=error_of(gains), until=until)
         return True
 
     @property
@@ -79,7 +93,7 @@ class Chosen:
         guides = merged["guides"].clone()
         for name, best in self.best.items():
             merged.update(best.weights)
-            guides[OBJECTIVES.index(name)] = float(best.guides)
+            guides[OBJECTIVES.index(name)] = until_of(best.until) if best.guides else 0.0
         merged["guides"] = guides
         return merged
 
@@ -91,6 +105,18 @@ class Chosen:
                 "score": best.score,
                 "error": best.error,
                 "guides": best.guides,
+                "until": best.until if math.isfinite(best.until) else "the end",
             }
             for name, best in self.best.items()
         }
+
+
+def score_of(gains: NDArray[np.float64]) -> float:
+    """Return the score of (budgets, problems) gains; see `Best`."""
+    means = gains.mean(axis=1)
+    return float(np.where(means < 0, LOSS_WEIGHT * means, means).mean())
+
+
+def error_of(gains: NDArray[np.float64]) -> float:
+    """Return the standard error over problems of their mean gains over budgets."""
+    return float(gains.mean(axis=0).std() / math.sqrt(gains.shape[1]))

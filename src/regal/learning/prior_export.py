@@ -11,7 +11,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from regal.errors import ModelError
-from regal.learning.prior_network import ASKED, OBJECTIVES, PARTS, STATE
+from regal.learning.prior_network import ASKED, LONGEST, OBJECTIVES, PARTS, SPENT, STATE
 from regal.policy.inputs import CONTEXT
 from regal.policy.model import FORMAT, METADATA, PRIOR, PolicyNetwork, feature_names
 from regal.search.devices.guide import ARMS
@@ -120,10 +120,10 @@ class _Graph:
         return self.node("Add", [product, names[1]], f"sum_{len(self.nodes)}")
 
     def arms(self, seen: str, network: PriorNetwork) -> None:
-        """Add the arms of all objectives, each times whether it is asked for and guided."""
-        places = [CONTEXT.index(name) for name in ASKED]
+        """Add the arms of all objectives, each times whether it is asked for and guided so far."""
+        places = [*(CONTEXT.index(name) for name in ASKED), SPENT]
         picked = [self.constant(torch.eye(STATE)[:, place : place + 1]) for place in places]
-        weight, balanced = (
+        weight, balanced, spent = (
             self.node("MatMul", ["state", one], f"asked_{i}") for i, one in enumerate(picked)
         )
         timed = self.node("Sign", [weight], "counts_time")
@@ -139,8 +139,13 @@ class _Graph:
             bent = self.linear(self.trunk(seen, head.trunk), head.bent)
             line = self.product(seen, *head.line())
             worth = self.node("Add", [bent, line], f"worth_{name}")
-            guides = self.constant(network.get_buffer("guides")[i : i + 1])
-            share = self.node("Mul", [asked[name], guides], f"share_{name}")
+            until = self.constant(LONGEST * network.get_buffer("guides")[i : i + 1])
+            is_before = self.node("Less", [spent, until], f"is_before_{name}")
+            is_guided = f"is_guided_{name}"
+            self.nodes.append(
+                helper.make_node("Cast", [is_before], [is_guided], to=TensorProto.FLOAT)
+            )
+            share = self.node("Mul", [asked[name], is_guided], f"share_{name}")
             parts.append(self.node("Mul", [worth, share], f"arms_{name}"))
         self.node("Sum", parts, "arms")
 

@@ -22,6 +22,8 @@ HIDDEN = 48
 STATE = len(CONTEXT) + len(PROGRESS)
 PARTS = ("time", "memory")  # decoders: with and without running time in the objective
 OBJECTIVES = ("time", "memory", "balanced")  # each has arms of its own
+SPENT = len(CONTEXT) + PROGRESS.index("spent")
+LONGEST = 2.0  # of SPENT: beyond any run
 ALWAYS = 1e3  # added to the logits of means that are always tried
 # Of the context: what is asked for, which a graph-blind network sees, too.
 ASKED = ("time_weight", "is_balanced")
@@ -108,7 +110,7 @@ class PriorNetwork(nn.Module):
         if not sees_graph:
             seen[: len(CONTEXT)] = torch.tensor([float(name in ASKED) for name in CONTEXT])
         self.register_buffer("seen", seen)
-        # 0: for this objective the search is left as it is.
+        # See `until_of`; at first, always.
         self.register_buffer("guides", torch.ones(len(OBJECTIVES)))
         for part in PARTS:
             rows = torch.as_tensor(means[part], dtype=torch.float32)
@@ -137,11 +139,12 @@ class PriorNetwork(nn.Module):
         )
 
     def shares(self, state: Tensor) -> Tensor:
-        """Return (B, OBJECTIVES): 1 where an objective is asked for and guided."""
+        """Return (B, OBJECTIVES): 1 where an objective is asked for, and guided so far."""
         counts_time = torch.sign(state[:, CONTEXT.index("time_weight")])
         is_balanced = state[:, CONTEXT.index("is_balanced")]
         asked = torch.stack((counts_time - is_balanced, 1.0 - counts_time, is_balanced), dim=1)
-        return asked * self.get_buffer("guides")
+        is_guided = state[:, SPENT, None] < LONGEST * self.get_buffer("guides")
+        return asked * is_guided
 
 
 def with_fixed_arms(network: PriorNetwork) -> PriorNetwork:
@@ -152,6 +155,11 @@ def with_fixed_arms(network: PriorNetwork) -> PriorNetwork:
     modes = {k: v for k, v in network.state_dict().items() if not k.startswith(("arms.", "guides"))}
     fixed.load_state_dict({**weights, **modes})
     return fixed
+
+
+def until_of(evaluations: float) -> float:
+    """Return the number of `guides` that leaves a search as it is after so many evaluations."""
+    return min(math.log1p(evaluations) / 6.0 / LONGEST, 1.0)
 
 
 def objective_of_state(state: NDArray[np.float32]) -> int:

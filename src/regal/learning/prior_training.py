@@ -15,14 +15,14 @@ from regal.learning.prior_arms import ArmTask, Steps, greedy_gain, learn, sample
 from regal.learning.prior_choice import Chosen
 from regal.learning.prior_data import arm_tasks, mode_table
 from regal.learning.prior_modes import chosen_modes, train_modes
-from regal.learning.prior_network import OBJECTIVES, PARTS, PriorNetwork
+from regal.learning.prior_network import OBJECTIVES, PARTS, PriorNetwork, until_of
 from regal.learning.prior_values import Detours, Memory, detours, learn_worth
 from regal.learning.standing import Progress
 from regal.learning.trainer import BEST, CHECKPOINT
 from regal.learning.workload import TRAIN, VALID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -100,7 +100,8 @@ class PriorTrainer:
             progress = self._progress(reward, started)
             report(progress)
         self._save(folder / CHECKPOINT)
-        return progress
+        self._shorten(folder, metrics)
+        return self._progress(progress.reward, started)
 
     def iterate(self) -> float:
         """Do one iteration; return the mean reward, or the mean worth of what was tried, over 100.
@@ -155,10 +156,12 @@ class PriorTrainer:
             learn_worth(self.network, self._adam, *drawn)
         return float(np.mean([one.worth[one.tried].mean() for one in found])) / 100.0
 
-    def gains(self, tasks: Sequence[ArmTask], evaluations: int) -> NDArray[np.float64]:
+    def gains(
+        self, tasks: Sequence[ArmTask], evaluations: int, weights: Mapping[str, torch.Tensor]
+    ) -> NDArray[np.float64]:
         """Return the log-ratio of the unguided to the guided value, over seeds of validation."""
         seeds = range(VALID_SEED, VALID_SEED + self._config.search.valid_seeds)
-        network = network_of(self._state_of_network())
+        network = network_of({**self._state_of_network(), "weights": weights})
         return np.array(
             [
                 np.mean([greedy_gain(network, task, evaluations, seed) for seed in seeds])
@@ -168,7 +171,7 @@ class PriorTrainer:
 
     def _validate(self, folder: Path, metrics: Metrics) -> None:
         budgets = self._config.prior.budgets
-        gains = np.stack([self.gains(self._valid, n) for n in budgets])
+        gains = np.stack([self.gains(self._valid, n, self._average) for n in budgets])
         values, self._stale = {}, self._stale + 1
         for name in OBJECTIVES:
             rows = [i for i, task in enumerate(self._valid) if task.objective.name == name]
@@ -183,6 +186,31 @@ class PriorTrainer:
                 self._stale = 0
         self._gain = float(gains.mean())
         metrics.write("valid", self._iteration, {"gain": self._gain, **values})
+        self._keep_best(folder)
+
+    def _shorten(self, folder: Path, metrics: Metrics) -> None:
+        """Let the best arms guide for fewer evaluations where that validates better."""
+        for name in self._chosen.best:
+            tasks = [task for task in self._valid if task.objective.name == name]
+            for until in self._config.prior.until:
+                best = self._chosen.best[name]
+                weights = self._chosen.weights(self._average)
+                weights["guides"] = torch.full((len(OBJECTIVES),), until_of(until))
+                gains = np.stack(
+                    [self.gains(tasks, n, weights) for n in self._config.prior.budgets]
+                )
+                self._chosen.shortens(name, gains, until)
+                metrics.write(
+                    "until",
+                    best.iteration,
+                    {
+                        f"{name}_{n}_until_{until}": float(g)
+                        for n, g in zip(self._config.prior.budgets, gains.mean(axis=1), strict=True)
+                    },
+                )
+        self._keep_best(folder)
+
+    def _keep_best(self, folder: Path) -> None:
         best = {**self._state_of_network(), "weights": self._chosen.weights(self._average)}
         _replace(folder / BEST, {**best, "chosen": self._chosen.notes()})
 

@@ -59,7 +59,7 @@ class Guide(Protocol):
     """What a policy says about one problem."""
 
     def scores(self, progress: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a (ARMS,) number per arm: the highest is next. All equal: the usual sequence.
+        """Return a (ARMS,) number per arm: the highest is next. All equal: no more choices.
 
         Args:
             progress: (PROGRESS,) what has happened so far.

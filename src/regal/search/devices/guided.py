@@ -41,9 +41,9 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
     """Spend the budget of a run as a policy says.
 
     A policy that prefers nothing at the very start leaves the search as it is without one. Else the
-    first rules run. Then the policy chooses slice by slice; all rules have run and the
-    evolution strategy has had its share when the stages begin to take turns. Nothing depends on
-    the budget but the end, so that a run which the clock ended can be repeated.
+    first rules run. Then the policy chooses slice by slice, until it prefers nothing; all rules
+    have run and the evolution strategy has had its share when the stages begin to take turns.
+    Nothing depends on the budget but the end, so that a run which the clock ended can be repeated.
 
     Returns what the policy chose.
     """
@@ -57,6 +57,8 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
     while run.goes_on() and run.spent < GUIDED_EVALUATIONS and left:
         state = progress.state()
         scores = guide.scores(state)
+        if np.ptp(scores) == 0:
+            break
         arm = max(left, key=lambda name: scores[ARMS.index(name)])
         choices.append(Choice(arm=arm, open=tuple(left), progress=state))
         value, spent = log_value(run), run.spent
