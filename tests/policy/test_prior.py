@@ -166,6 +166,28 @@ def test_the_modes_come_once_and_the_strategy_goes_on_from_them() -> None:
     assert 60 + sum(slice_of(STRATEGY, i) for i in range(arms.count(STRATEGY))) >= 500
 
 
+class Leaver(Favorites):
+    """A guide that prefers nothing once something is spent."""
+
+    def scores(self, progress: NDArray[np.float32]) -> NDArray[np.float32]:
+        scores = super().scores(progress)
+        return np.zeros_like(scores) if progress[-1] > 0 else scores
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_guide_that_leaves_at_once_has_the_strategy_of_the_usual_search(seed: int) -> None:
+    problem = random_problem(seed, 40)
+    run = new_run(problem, TIME, 5_000)
+    assert guided_search(run, Leaver(STRATEGY)) == []
+    usual = PortfolioRun(problem, TIME, Budget(evaluations=5_000), seed=3, threads=1)
+    usual.heuristics()
+    usual.strategy(300)
+    # The same rules and strategy, in another sequence; in two calls, rules take a little more.
+    guided = new_run(problem, TIME, usual.spent + RULE_CALL)
+    guided_search(guided, Leaver(STRATEGY))
+    assert guided.best.value <= usual.best.value
+
+
 def test_slices_are_small_at_first() -> None:
     assert [slice_of(STRATEGY, i) for i in range(5)] == [40, 60, 100, 100, 100]
     assert [slice_of(LOCAL, i) for i in range(3)] == [50, 100, 200]

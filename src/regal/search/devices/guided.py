@@ -82,12 +82,13 @@ def guided_search(run: PortfolioRun, guide: Guide) -> list[Choice]:
         progress.overflow = float(run.best.overflow > 0)
         if strategy_spent(progress) >= MOST_STRATEGY and STRATEGY in left:
             left.remove(STRATEGY)
-    rest = [rule for arm, rules in RULE_ARMS.items() if arm in left for rule in rules]
-    if run.goes_on() and rest:
-        run.heuristics(rest)
+    # As without a policy, but for the rules that have not run: they come last.
     missing = STRATEGY_EVALUATIONS - strategy_spent(progress)
     if run.goes_on() and missing > 0:
         run.strategy(missing, prior)
+    rest = [rule for arm, rules in RULE_ARMS.items() if arm in left for rule in rules]
+    if run.goes_on() and rest:
+        run.heuristics(rest)
     run.rounds()
     return choices
 
