@@ -137,15 +137,6 @@ def test_without_a_network_the_method_is_the_usual_portfolio(
     assert key_of(ours) == key_of(usual)
 
 
-def test_for_memory_alone_the_default_asks_no_policy() -> None:
-    problem, budget = random_problem(2, 16), Budget(evaluations=900)
-    for objective, is_asked in ((TIME, True), (MEMORY, False)):
-        ours = PriorMethod()(problem, objective, budget, seed=3, threads=1)
-        guided = shipped(problem, objective, 900)
-        usual = regal(problem, objective, budget, seed=3, threads=1)
-        assert key_of(ours) == key_of(guided if is_asked else usual)
-
-
 def test_arms_come_in_the_sequence_of_the_guide() -> None:
     problem = random_problem(1, 40)
     run = new_run(problem, TIME, 5_000)
