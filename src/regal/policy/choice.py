@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from regal.errors import UsageError
-from regal.policy.model import PRIOR, load_network
+from regal.policy.model import load_network
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,8 +19,6 @@ NONE, UNTRAINED, DEFAULT = "none", "untrained", "default"
 NAMED = (NONE, UNTRAINED, DEFAULT)
 SHIPPED = Path(__file__).parent / "weights"
 MEMORY = "memory"  # the part of an objective where running time does not count
-# Where none ships: it gained nothing there (docs/model_card.md).
-WITHOUT = frozenset({(PRIOR, MEMORY)})
 
 
 def require_policy(policy: str) -> str:
@@ -40,7 +38,7 @@ def part_of(objective: Objective) -> str:
 
 
 def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | None:
-    """Return the network of a policy; None where there is none: "none", "untrained", `WITHOUT`.
+    """Return the network of a policy; None where there is none: "none", "untrained".
 
     Args:
         policy: see `require_policy`.
@@ -52,7 +50,7 @@ def network_for(policy: str, kind: str, objective: str = "") -> PolicyNetwork | 
 
     Cost: 0.3 s at first; a network that was read is kept.
     """
-    if policy in (NONE, UNTRAINED) or (policy == DEFAULT and (kind, objective) in WITHOUT):
+    if policy in (NONE, UNTRAINED):
         return None
     path = _shipped(kind, objective) if policy == DEFAULT else Path(policy)
     network = _loaded(path)
