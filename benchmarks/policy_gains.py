@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=40)
     parser.add_argument("--most-ops", type=int, default=1000)
     parser.add_argument("--devices", default="2,4,random")
+    parser.add_argument("--objectives", default=",".join(OBJECTIVES))
     parser.add_argument("--evaluations", default="100,300,1000")
     parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
@@ -41,7 +42,7 @@ def main() -> None:
     gains: dict[tuple[str, str, int], dict[str, list[float]]] = defaultdict(dict)
     for place, entry in enumerate(entries[: options.graphs]):
         for devices in options.devices.split(","):
-            for objective in OBJECTIVES:
+            for objective in options.objectives.split(","):
                 drawn = f"random:{place}" if devices == "random" else devices
                 task = Task(TaskSpec(key=entry.key, objective=objective, devices=drawn))
                 for evaluations in map(int, options.evaluations.split(",")):
@@ -58,6 +59,10 @@ def main() -> None:
                         "gains": found,
                     }
                     print(json.dumps(row), flush=True)
+    for devices, objective, evaluations in sorted(gains):
+        # Together, too: all systems of a graph count as one.
+        for graph, values in gains[devices, objective, evaluations].items():
+            gains["all", objective, evaluations].setdefault(graph, []).extend(values)
     for (devices, objective, evaluations), by_graph in sorted(gains.items()):
         means = np.array([np.mean(values) for values in by_graph.values()])
         margin = 1.96 * means.std(ddof=1) / math.sqrt(len(means))

@@ -40,6 +40,7 @@ from tests.policy.problems import random_problem
 
 TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
+BOTH = Objective(name="balanced", per_ns=0.001, per_byte=0.001)
 OBJECTIVES = (TIME, MEMORY)
 WIDTH = len(_native.device_feature_names())
 RULE_CALL = 60  # no call of the rules of these graphs takes more evaluations
@@ -135,6 +136,20 @@ def test_without_a_network_the_method_is_the_usual_portfolio(
     ours = PriorMethod(policy=policy)(problem, objective, budget, seed=3, threads=1)
     usual = regal(problem, objective, budget, seed=3, threads=1)
     assert key_of(ours) == key_of(usual)
+
+
+def test_the_default_asks_the_policy_that_ships_for_every_objective() -> None:
+    problem, budget = random_problem(2, 40), Budget(evaluations=900)
+    for objective in (TIME, MEMORY, BOTH):
+        ours = PriorMethod()(problem, objective, budget, seed=3, threads=1)
+        assert key_of(ours) == key_of(shipped(problem, objective, 900))
+
+
+def test_the_card_of_the_policy_that_ships_names_its_file_by_hash() -> None:
+    network = network_for("default", PRIOR)
+    assert network is not None
+    for page in (SHIPPED / "README.md", Path(__file__).parents[2] / "docs" / "model_card.md"):
+        assert network.sha256[:12] in page.read_text()
 
 
 def test_arms_come_in_the_sequence_of_the_guide() -> None:
@@ -274,6 +289,7 @@ def test_the_shipped_policy_is_for_the_features_and_arms_of_today() -> None:
     network = network_for("default", PRIOR)
     assert network is not None
     state = np.zeros((1, len(CONTEXT) + len(PROGRESS)), dtype=np.float32)
+    state[0, CONTEXT.index("time_weight")] = 1.0
     outputs = network.run({"state": state})
     assert outputs["arms"].shape == (1, len(ARMS))
     assert np.ptp(outputs["arms"]) > 0
