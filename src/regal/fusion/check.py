@@ -28,7 +28,11 @@ Place = tuple[str, int]
 
 
 def check_fusion(
-    problem: FusionProblem, plan: FusionPlan, *, capacity: int | None = None
+    problem: FusionProblem,
+    plan: FusionPlan,
+    *,
+    capacity: int | None = None,
+    time_bound_ns: int | None = None,
 ) -> FusionFigures:
     """Return the figures of `plan` on one device, recomputed from its decisions alone.
 
@@ -36,6 +40,7 @@ def check_fusion(
         problem: N ops.
         plan: what to judge.
         capacity: bytes that the peak may take; None: any.
+        time_bound_ns: the bound of the problem where it is known; None: it is computed.
 
     Raises:
         PlanError: the plan breaks a rule; the message names it.
@@ -51,7 +56,7 @@ def check_fusion(
         peak_bytes=(peak,),
         overflow_bytes=max(0, peak - capacity) if capacity is not None else 0,
         kernel_ns=times,
-        time_bound_ns=time_bound(problem),
+        time_bound_ns=time_bound(problem) if time_bound_ns is None else time_bound_ns,
     )
 
 

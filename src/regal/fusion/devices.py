@@ -44,9 +44,9 @@ DEFAULT_EVALUATIONS = 10_000
 METHODS = ("joint", "sequential", "heuristic", "unfused")
 # Of the budget of "joint": layouts and fusion as for one device, a schedule of these kernels, then
 # all genes at once; a schedule of those kernels takes the rest.
-ALONE_SHARE = 0.2
-FIRST_SHARE = 0.3
-KEYS_SHARE = 0.25
+ALONE_SHARE = 0.05
+FIRST_SHARE = 0.55
+KEYS_SHARE = 0.2
 STEPS_SHARE = 0.25  # of "sequential", for layouts, and as much for fusion
 
 

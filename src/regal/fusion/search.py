@@ -132,7 +132,7 @@ def plan_fusion(
     plan = _plan_of(search, chosen)
     return FusionOutcome(
         plan=plan,
-        figures=check_fusion(problem, plan, capacity=capacity),
+        figures=check_fusion(problem, plan, capacity=capacity, time_bound_ns=before.time_bound_ns),
         before=before,
         objective=goal,
         method=method,
