@@ -1,4 +1,4 @@
-"""PyTorch models with less memory at their peak, or faster: `torch.compile(model, backend="regal")`."""
+"""PyTorch models with less memory, or faster: `torch.compile(model, backend="regal")`."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Faster:
             return None
         if is_forward:
             self.strides = _named(leaves, built.strides)
-        return callable_of(FusedExecutor(module, built.module, self.link, name=name))
+        return callable_of(FusedExecutor(module, built.module, self.link, name=name, saved=free))
 
     def _add_backward(
         self, totals: dict[str, int], found: Prepared, leaves: list[Any], settings: Settings
