@@ -12,6 +12,7 @@
 using namespace nb::literals;
 using regal::FusedKernel;
 using regal::FusionDecoder;
+using regal::FusionDevices;
 using regal::FusionFault;
 using regal::FusionProblem;
 using regal::FusionSearchResult;
@@ -36,19 +37,23 @@ Found found_of(std::pair<FusionSearchResult, bool> found) {
   return {gene_array(std::move(result.genes)), result.score, result.evaluations, was_interrupted};
 }
 
-regal::FusionGenes genes_of(const FusionProblem& problem) { return FusionDecoder(problem, {}, regal::kUnlimited).layout(); }
+regal::FusionGenes genes_of(const FusionProblem& problem, const FusionDevices* devices) {
+  return FusionDecoder(problem, {}, regal::kUnlimited, devices).layout();
+}
 
-void require_genes(const FusionProblem& problem, size_t count) {
-  if (static_cast<int64_t>(count) != genes_of(problem).size) {
+void require_genes(const FusionProblem& problem, const FusionDevices* devices, size_t count) {
+  if (devices != nullptr && !regal::fits(problem, *devices)) throw nb::value_error("fusion: the devices do not fit");
+  if (static_cast<int64_t>(count) != genes_of(problem, devices).size) {
     throw nb::value_error("fusion: one gene per producer, sensitive op and op, and one weight are needed");
   }
 }
 
-void require_searched(const FusionProblem& problem, Ints searched) {
+void require_searched(const FusionProblem& problem, const FusionDevices* devices, Ints searched) {
+  const int64_t size = genes_of(problem, devices).size;
   int64_t last = -1;
   for (size_t i = 0; i < searched.size(); ++i) {
     const int64_t gene = searched.data()[i];
-    if (gene <= last || gene >= genes_of(problem).size) throw nb::value_error("fusion: searched genes ascend");
+    if (gene <= last || gene >= size) throw nb::value_error("fusion: searched genes ascend");
     last = gene;
   }
 }
@@ -93,6 +98,18 @@ void bind_fusion_problem(nb::module_& module) {
       "output_layouts"_a, "storages"_a, "tensor_bytes"_a, "bytes"_a, "input_storages"_a, "workspace"_a, "in_place"_a,
       "pairs"_a, "anchors"_a, "apart"_a, "rules"_a, "alone"_a, "work"_a, "launch"_a, "read"_a, "write"_a, "convert"_a,
       "Builds a problem from rows; see fusion_problem.h.");
+  nb::class_<FusionDevices>(module, "FusionDevices", "What several devices add; see fusion_place.h.")
+      .def("__init__",
+           [](FusionDevices* self, Ints groups, Ints sendable, Ints resident_bytes, Rows<2> resident_users, Ints capacity,
+              Ints link_classes, Ints transfers, Ints latency, bool has_contention, bool capacity_counts_live) {
+             const auto list = [](const auto& a) { return std::vector<int64_t>(a.data(), a.data() + a.size()); };
+             const auto flags = std::vector<uint8_t>(sendable.data(), sendable.data() + sendable.size());
+             new (self) FusionDevices{list(groups),       flags,           list(resident_bytes), list(resident_users),
+                                      list(capacity),     list(link_classes), list(transfers),   list(latency),
+                                      has_contention,     capacity_counts_live};
+           },
+           nb::kw_only(), "groups"_a, "sendable"_a, "resident_bytes"_a, "resident_users"_a, "capacity"_a,
+           "link_classes"_a, "transfers"_a, "latency"_a, "has_contention"_a, "capacity_counts_live"_a);
   nb::class_<regal::FusionGenes>(module, "FusionGenes", "Where each head of a chromosome begins; see fusion_decode.h.")
       .def_ro("fusion", &regal::FusionGenes::fusion)
       .def_ro("layout", &regal::FusionGenes::layout)
@@ -101,13 +118,14 @@ void bind_fusion_problem(nb::module_& module) {
       .def_ro("size", &regal::FusionGenes::size);
   module.def(
       "fusion_genes",
-      [](const FusionProblem& problem) {
-        const FusionDecoder decoder(problem, {}, regal::kUnlimited);
+      [](const FusionProblem& problem, const FusionDevices* devices) {
+        if (devices != nullptr && !regal::fits(problem, *devices)) throw nb::value_error("fusion: the devices do not fit");
+        const FusionDecoder decoder(problem, {}, regal::kUnlimited, devices);
         return std::make_tuple(decoder.layout(),
                                std::vector<int32_t>(decoder.producers().begin(), decoder.producers().end()),
                                std::vector<int32_t>(decoder.sensitive().begin(), decoder.sensitive().end()));
       },
-      "problem"_a, "Returns (genes, the producers with a fusion key, the ops with a layout key).");
+      "problem"_a, "devices"_a = nb::none(), "Returns (genes, the producers with a fusion key, the ops with a layout key).");
   module.def(
       "cheapest_layouts",
       [](const FusionProblem& problem, Ints prices) {
@@ -129,12 +147,13 @@ void bind_fusion_problem(nb::module_& module) {
 void bind_fusion_search(nb::module_& module) {
   module.def(
       "decode_fusion",
-      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRow genes) {
-        require_genes(problem, genes.size());
+      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRow genes,
+         const FusionDevices* devices) {
+        require_genes(problem, devices, genes.size());
         regal::Decoded found;
         {
           nb::gil_scoped_release unlocked;
-          found = FusionDecoder(problem, {per_ns, per_byte}, capacity).decode_fully({genes.data(), genes.size()});
+          found = FusionDecoder(problem, {per_ns, per_byte}, capacity, devices).decode_fully({genes.data(), genes.size()});
         }
         std::vector<std::tuple<std::vector<int32_t>, int32_t, int32_t>> kernels;
         for (FusedKernel& k : found.kernels) kernels.emplace_back(std::move(k.ops), k.tensor, k.layout);
@@ -145,36 +164,38 @@ void bind_fusion_search(nb::module_& module) {
         }
         std::vector<int64_t> order(found.order.begin(), found.order.end());
         return std::make_tuple(std::move(kernels), array_of(std::move(order)), std::move(found.problem),
-                               std::move(pairs), found.score);
+                               std::move(pairs), found.score, std::move(found.schedule), std::move(found.rows));
       },
-      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a,
-      "Returns (kernels, order, order problem, pairs, score). Kernel k, (ops, copied tensor or -1, layout), is\n"
+      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a, "devices"_a = nb::none(),
+      "Returns (kernels, order, order problem, pairs, score, schedule, rows). Kernel k, (ops, copied tensor or -1, layout), is\n"
       "op k of the order problem; pairs are (kernel, in storage, out storage, input tensor, output tensor).");
   module.def(
       "fusion_values",
-      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRows rows) {
-        require_genes(problem, rows.shape(1));
+      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRows rows,
+         const FusionDevices* devices) {
+        require_genes(problem, devices, rows.shape(1));
         std::vector<double> values;
         nb::gil_scoped_release unlocked;
-        FusionDecoder decoder(problem, {per_ns, per_byte}, capacity);
+        FusionDecoder decoder(problem, {per_ns, per_byte}, capacity, devices);
         for (size_t i = 0; i < rows.shape(0); ++i) {
           values.push_back(decoder.decode({rows.data() + i * rows.shape(1), rows.shape(1)}).value);
         }
         return values;
       },
-      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a,
+      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a, "devices"_a = nb::none(),
       "The values of chromosomes, one per row, on one thread.");
   module.def(
       "fusion_brkga",
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, int32_t population,
          int32_t elites, int32_t mutants, double elite_bias, uint64_t seed, int32_t threads, int64_t evaluations,
-         double seconds, double stop_value, Ints searched, GeneRow base, GeneRows given, Cancel& cancel) {
-        require_genes(problem, base.size());
-        require_searched(problem, searched);
-        if (given.shape(0) > 0) require_genes(problem, given.shape(1));
+         double seconds, double stop_value, Ints searched, GeneRow base, GeneRows given, Cancel& cancel,
+         const FusionDevices* devices) {
+        require_genes(problem, devices, base.size());
+        require_searched(problem, devices, searched);
+        if (given.shape(0) > 0) require_genes(problem, devices, given.shape(1));
         const regal::FusionBrkgaSettings settings{
             {population, elites, mutants, elite_bias, 0, seed, threads, {}},
-            {{per_ns, per_byte}, capacity, {evaluations, seconds, stop_value}, span_of(searched), {base.data(), base.size()}},
+            {{per_ns, per_byte}, capacity, devices, {evaluations, seconds, stop_value}, span_of(searched), {base.data(), base.size()}},
             {given.data(), given.size()}};
         return found_of(run_interruptible<FusionSearchResult>(cancel, [&](const std::atomic<bool>& cancelled) {
           return regal::run_fusion_brkga(problem, settings, cancelled);
@@ -182,15 +203,17 @@ void bind_fusion_search(nb::module_& module) {
       },
       nb::kw_only(), "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "population"_a, "elites"_a, "mutants"_a,
       "elite_bias"_a, "seed"_a, "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "searched"_a, "base"_a,
-      "given"_a, "cancel"_a, "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
+      "given"_a, "cancel"_a, "devices"_a = nb::none(), "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
   module.def(
       "fusion_local",
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, uint64_t seed,
-         int64_t evaluations, double seconds, double stop_value, Ints searched, GeneRow base, Cancel& cancel) {
-        require_genes(problem, base.size());
-        require_searched(problem, searched);
+         int64_t evaluations, double seconds, double stop_value, Ints searched, GeneRow base, Cancel& cancel,
+         const FusionDevices* devices) {
+        require_genes(problem, devices, base.size());
+        require_searched(problem, devices, searched);
         const regal::FusionTask task{{per_ns, per_byte},
                                      capacity,
+                                     devices,
                                      {evaluations, seconds, stop_value},
                                      span_of(searched),
                                      {base.data(), base.size()}};
@@ -200,7 +223,7 @@ void bind_fusion_search(nb::module_& module) {
       },
       nb::kw_only(), "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "seed"_a, "evaluations"_a, "seconds"_a,
       "stop_value"_a, "searched"_a, "base"_a, "cancel"_a,
-      "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
+      "devices"_a = nb::none(), "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 
 namespace regal {
 
-Contraction::Contraction(const FusionProblem& problem)
+FusedGraph::FusedGraph(const FusionProblem& problem)
     : problem_(&problem), kernel_of_(problem.n_ops), copy_of_(problem.n_tensors, -1) {}
 
-void Contraction::build(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
+void FusedGraph::build(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
                         const KernelTimes& times) {
   const FusionProblem& p = *problem_;
   n_groups_ = static_cast<int32_t>(sequence.size());
@@ -42,13 +42,13 @@ void Contraction::build(const GroupMerger& groups, std::span<const int32_t> sequ
               ProblemFault::None;
 }
 
-int32_t Contraction::storage_read(const KernelTimes& times, int32_t tensor, uint8_t layout) const {
+int32_t FusedGraph::storage_read(const KernelTimes& times, int32_t tensor, uint8_t layout) const {
   const int32_t body = times.body_read(tensor, layout);
   if (body < problem_->n_tensors) return problem_->storage[body];
   return problem_->n_storages + copy_of_[body - problem_->n_tensors];
 }
 
-void Contraction::add_touches(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
+void FusedGraph::add_touches(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
                               const KernelTimes& times) {
   const FusionProblem& p = *problem_;
   bytes_.assign(p.bytes.begin(), p.bytes.end());
@@ -95,13 +95,17 @@ void Contraction::add_touches(const GroupMerger& groups, std::span<const int32_t
   drop_inner(sizes);
 }
 
-void Contraction::drop_inner(std::span<const int32_t> sizes) {
+void FusedGraph::drop_inner(std::span<const int32_t> sizes) {
+  is_inner_.assign(bytes_.size(), 0);
+  for (size_t s = 0; s < bytes_.size(); ++s) {
+    const bool is_given = static_cast<int32_t>(s) < problem_->n_storages && problem_->is_input[s];
+    const int32_t user = only_user_[s];
+    is_inner_[s] = user >= 0 && sizes[user] > 1 && is_read_[s] && !is_given && !is_output_[s];
+  }
   size_t kept = 0;
   for (size_t i = 0; i < touches_.size(); i += 2) {
     const int64_t s = touches_[i + 1];
-    const bool is_given = s < problem_->n_storages && problem_->is_input[s];
-    const int32_t user = only_user_[s];
-    if (user >= 0 && sizes[user] > 1 && is_read_[s] && !is_given && !is_output_[s]) continue;
+    if (is_inner_[s]) continue;
     touches_[kept++] = touches_[i];
     touches_[kept++] = s;
   }
@@ -109,7 +113,7 @@ void Contraction::drop_inner(std::span<const int32_t> sizes) {
 }
 
 // A larger kernel writes over nothing that it reads: it may read an element again.
-void Contraction::add_in_place(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
+void FusedGraph::add_in_place(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
                                const KernelTimes& times) {
   const FusionProblem& p = *problem_;
   in_place_.clear();

@@ -19,9 +19,9 @@ struct FusedKernel {
 
 // Kernels as the ops of a smaller graph. Storages: those of the graph, then one per copied tensor.
 // A storage that only one kernel of several ops uses, which makes and reads it, takes no memory.
-class Contraction {
+class FusedGraph {
  public:
-  explicit Contraction(const FusionProblem& problem);
+  explicit FusedGraph(const FusionProblem& problem);
 
   // Kernels: the groups in this sequence, then the copies. All arguments are read, not kept.
   // Cost: O((ops + reads) log).
@@ -36,9 +36,13 @@ class Contraction {
   // Per in-place row of the problem: its op and its two tensors.
   std::span<const InPlace> pair_tensors() const { return pair_tensors_; }
   bool is_legal() const { return is_legal_; }
+  // The storage that an op in `layout` touches when it reads `tensor`, or -1.
+  int32_t storage_read(const KernelTimes& times, int32_t tensor, uint8_t layout) const;
+  // Whether a kernel keeps the storage to itself: it takes no memory then.
+  bool is_inner(int32_t storage) const { return is_inner_[storage] != 0; }
+  std::span<const int64_t> bytes() const { return bytes_; }  // per storage
 
  private:
-  int32_t storage_read(const KernelTimes& times, int32_t tensor, uint8_t layout) const;
   void add_touches(const GroupMerger& groups, std::span<const int32_t> sequence, const Layouts& layouts,
                    const KernelTimes& times);
   void drop_inner(std::span<const int32_t> sizes);
@@ -54,6 +58,7 @@ class Contraction {
   std::vector<int64_t> edges_, touches_, bytes_, workspace_, inputs_, outputs_, in_place_;
   std::vector<uint8_t> is_output_;  // per storage
   std::vector<uint8_t> is_read_;
+  std::vector<uint8_t> is_inner_;
   std::vector<int32_t> only_user_;  // per storage: -1 none, -2 several, else the kernel
   std::vector<InPlace> pair_tensors_;
   OrderProblem order_problem_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fusion_gains.h"
+
 namespace regal {
 namespace {
 
@@ -28,14 +30,15 @@ int64_t most_saved(const FusionProblem& problem, int32_t op) {
 
 }  // namespace
 
-FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity)
+FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity,
+                             const FusionDevices* devices)
     : problem_(&problem),
       objective_(objective),
       capacity_(capacity),
       layouts_(problem),
       times_(problem),
       merger_(problem),
-      contraction_(problem),
+      fused_(problem),
       chosen_(problem.n_ops, 0),
       group_ns_(problem.n_ops, 0) {
   for (int32_t v = 0; v < problem.n_ops; ++v) {
@@ -43,12 +46,31 @@ FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& obje
     producers_.push_back(v);
     saved_.push_back(most_saved(problem, v));
   }
+  rank_producers();
   rank_.resize(problem.n_ops);
   for (int32_t i = 0; i < problem.n_ops; ++i) rank_[problem.order[i]] = i;
   genes_.layout = static_cast<int64_t>(producers_.size());
   genes_.priority = genes_.layout + static_cast<int64_t>(layouts_.keyed().size());
   genes_.weight = genes_.priority + problem.n_ops;
   genes_.size = genes_.weight + 1;
+  if (devices == nullptr) return;
+  placer_.emplace(problem, *devices, objective);
+  genes_.size = genes_.priority + placer_->n_genes();
+}
+
+// The greedy sequence comes first, then the others by what they could save at most.
+void FusionDecoder::rank_producers() {
+  const auto count = static_cast<int64_t>(producers_.size());
+  std::vector<int64_t> place(problem_->n_ops, -1);
+  int64_t next = 2 * count;
+  for (const int32_t v : merging_sequence(*problem_, layouts_.base())) place[v] = next--;
+  std::vector<int32_t> rest;
+  for (int32_t i = 0; i < count; ++i) {
+    if (place[producers_[i]] < 0) rest.push_back(i);
+  }
+  std::stable_sort(rest.begin(), rest.end(), [&](int32_t a, int32_t b) { return saved_[a] > saved_[b]; });
+  for (const int32_t i : rest) place[producers_[i]] = next--;
+  for (int32_t i = 0; i < count; ++i) saved_[i] = place[producers_[i]];
 }
 
 void FusionDecoder::fuse(std::span<const uint32_t> keys) {
@@ -90,18 +112,19 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
   layouts_.decode(genes.subspan(genes_.layout, layouts_.keyed().size()), chosen_);
   times_.set_layouts(chosen_);
   fuse(genes.first(producers_.size()));
+  if (placer_) return place(genes);
   Score score{0, 0, 0, 0};
   for (const int32_t group : groups_) score.time += group_ns_[group];
   for (const int32_t t : times_.copied()) score.time += problem_->convert[problem_->at(t, 0)];
   if (needs_memory) {
-    contraction_.build(merger_, groups_, chosen_, times_);
-    keys_.assign(contraction_.n_kernels(), kNeutralKey);
-    for (int32_t v = problem_->n_ops - 1; v >= 0; --v) keys_[contraction_.kernel_of(v)] = genes[genes_.priority + v];
-    for (size_t i = 0; i < contraction_.copied().size(); ++i) {
-      const int32_t maker = problem_->producer[contraction_.copied()[i]];
-      if (maker >= 0) keys_[contraction_.n_groups() + i] = genes[genes_.priority + maker];
+    fused_.build(merger_, groups_, chosen_, times_);
+    keys_.assign(fused_.n_kernels(), kNeutralKey);
+    for (int32_t v = problem_->n_ops - 1; v >= 0; --v) keys_[fused_.kernel_of(v)] = genes[genes_.priority + v];
+    for (size_t i = 0; i < fused_.copied().size(); ++i) {
+      const int32_t maker = problem_->producer[fused_.copied()[i]];
+      if (maker >= 0) keys_[fused_.n_groups() + i] = genes[genes_.priority + maker];
     }
-    const CompactProblem compact(contraction_.problem());
+    const CompactProblem compact(fused_.problem());
     OrderDecoder decoder(compact);
     score.peak = decoder.decode(Decoder::Forced, keys_, genes[genes_.weight]);
     order_.assign(decoder.order().begin(), decoder.order().end());
@@ -111,12 +134,31 @@ Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
   return score;
 }
 
+Score FusionDecoder::place(std::span<const uint32_t> genes) {
+  fused_.build(merger_, groups_, chosen_, times_);
+  starts_.assign(1, 0);
+  members_.clear();
+  for (const int32_t group : groups_) {
+    const auto members = merger_.members(group);
+    members_.insert(members_.end(), members.begin(), members.end());
+    starts_.push_back(static_cast<int32_t>(members_.size()));
+  }
+  const Score score =
+      placer_->place(fused_, times_, starts_, members_, chosen_, genes.subspan(genes_.priority));
+  order_ = placer_->schedule().order;
+  return score;
+}
+
 Decoded FusionDecoder::decode_fully(std::span<const uint32_t> genes) {
   Decoded found;
   found.score = score(genes, true);
   found.order = order_;
-  found.problem = contraction_.problem();
-  found.pair_tensors.assign(contraction_.pair_tensors().begin(), contraction_.pair_tensors().end());
+  found.problem = fused_.problem();
+  if (placer_) {
+    found.schedule = placer_->schedule();
+    found.rows.assign(placer_->rows().begin(), placer_->rows().end());
+  }
+  found.pair_tensors.assign(fused_.pair_tensors().begin(), fused_.pair_tensors().end());
   for (const int32_t group : groups_) {
     FusedKernel& kernel = found.kernels.emplace_back();
     const auto members = merger_.members(group);
@@ -124,7 +166,7 @@ Decoded FusionDecoder::decode_fully(std::span<const uint32_t> genes) {
     std::sort(kernel.ops.begin(), kernel.ops.end(), [&](int32_t a, int32_t b) { return rank_[a] < rank_[b]; });
     kernel.layout = merger_.layout_of(group);
   }
-  for (const int32_t tensor : contraction_.copied()) {
+  for (const int32_t tensor : fused_.copied()) {
     FusedKernel& kernel = found.kernels.emplace_back();
     kernel.tensor = tensor;
     kernel.layout = 1 - made_in(*problem_, chosen_, tensor);

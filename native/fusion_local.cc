@@ -10,7 +10,7 @@ class Climber {
  public:
   Climber(const FusionProblem& problem, const FusionTask& task, uint64_t seed)
       : task_(task),
-        decoder_(problem, task.objective, task.capacity),
+        decoder_(problem, task.objective, task.capacity, task.devices),
         genes_(task.base.begin(), task.base.end()),
         rng_(seed, 0) {
     const FusionGenes& layout = decoder_.layout();
@@ -18,7 +18,7 @@ class Climber {
       auto& head = gene < layout.layout ? fusion_ : gene < layout.priority ? layout_ : order_;
       head.push_back(gene);
     }
-    needs_order_ = task.objective.per_byte > 0 || task.capacity != kUnlimited;
+    needs_order_ = task.objective.per_byte > 0 || task.capacity != kUnlimited || task.devices != nullptr;
   }
 
   FusionSearchResult run(const std::atomic<bool>& cancelled) {

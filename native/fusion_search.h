@@ -18,7 +18,8 @@ struct FusionSearchResult {
 // What both searches are told.
 struct FusionTask {
   Objective objective;
-  int64_t capacity = kUnlimited;
+  int64_t capacity = kUnlimited;           // of the one device
+  const FusionDevices* devices = nullptr;  // where there are several
   DeviceStop stop;
   // The genes that are searched, ascending; the others stay as in `base`, a whole chromosome.
   std::span<const int64_t> searched;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "fuzz_devices.h"
+#include "fuzz_fusion.h"
 
 namespace regal::fuzz {
 namespace {
@@ -31,6 +32,7 @@ void run_case(uint64_t number) {
   judge_offset_checker(dice);
   judge_offsets(dice);
   judge_devices(dice);
+  judge_fusion(dice);
 }
 
 int run(double seconds, uint64_t first) {

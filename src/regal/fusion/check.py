@@ -7,6 +7,7 @@ kernels (`regal.fusion.contract`), which the checker of schedules judges.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from regal.cost.types import FORBIDDEN
@@ -108,11 +109,9 @@ class Judge:
                 raise PlanError(f"{where}: op {self._op(op)} cannot run on device {kernel.device}")
         if len(ops) > 1 and len(ops) > problem.most_ops:
             raise PlanError(f"{where} has {len(ops)} ops; {problem.most_ops} at most")
-        anchors = [op for op in ops if op in problem.anchors]
-        apart = [op for op in ops if op in problem.not_with_anchors]
-        if len(anchors) > 1 or (anchors and apart):
-            a, b = (*anchors, *apart)[:2]
-            raise PlanError(f"{where}: {self._op(a)} and {self._op(b)} cannot share a kernel")
+        for a in problem.anchors.intersection(ops):
+            for b in (problem.anchors | problem.not_with_anchors).intersection(ops) - {a}:
+                raise PlanError(f"{where}: {self._op(a)} and {self._op(b)} cannot share a kernel")
         place = {op: position for position, op in enumerate(ops)}
         joined = {op: {op} for op in ops}
         for op in ops:
@@ -142,7 +141,9 @@ class Judge:
             if kernel.is_copy and step_of.setdefault(kernel.tensor, step) != step:
                 raise PlanError(f"tensor {kernel.tensor} is copied twice: kernels"
                                 f" {step_of[kernel.tensor]} and {step}")  # fmt: skip
-        demanded = {t for t in self._problem.two_layouts if self._other_layout_is_used(t)}
+        demanded = {
+            t for t in self._problem.two_layouts if self._asked.get(t, set()) - {self._made_in(t)}
+        }
         for tensor, step in step_of.items():
             if tensor not in demanded:
                 raise PlanError(f"kernel {step} copies tensor {tensor}, which nobody asks for")
@@ -161,19 +162,17 @@ class Judge:
                 if self._step[i] < step_of[tensor]:
                     raise PlanError(f"op '{op.name}' runs before the copy that it reads")
 
-    def _other_layout_is_used(self, tensor: int) -> bool:
-        made = self._made_in(tensor)
-        readers = (i for i, op in enumerate(self._graph.ops) if tensor in op.inputs)
-        wanted = (
-            layout
-            for output, layout in zip(
-                self._graph.outputs, self._problem.output_layouts, strict=True
-            )
-            if output == tensor
-        )
-        return any(self._layout(i) != made for i in readers) or any(
-            layout in {0, 1} and layout != made for layout in wanted
-        )
+    @cached_property
+    def _asked(self) -> dict[int, set[int]]:
+        """Return tensor -> the layouts in which it is read or returned."""
+        asked: dict[int, set[int]] = {}
+        for i, op in enumerate(self._graph.ops):
+            for tensor in op.inputs:
+                asked.setdefault(tensor, set()).add(self._layout(i))
+        for tensor, layout in zip(self._graph.outputs, self._problem.output_layouts, strict=True):
+            if layout in {0, 1}:
+                asked.setdefault(tensor, set()).add(layout)
+        return asked
 
     def kernel_ns(self, kernel: Kernel) -> int:
         """Return what a kernel takes on its device."""
@@ -206,33 +205,31 @@ class Judge:
         """Return whether the bytes of a tensor that a kernel makes are written to memory."""
         if self._problem.view_of[tensor] >= 0:
             return False
-        users = []
-        for i, op in enumerate(self._graph.ops):
-            for t in op.inputs:
-                if t != ABSENT and self._base(t, self._layout(i)) == (tensor, False):
-                    users.append(i)
-        shown = {t for t in range(len(self._graph.tensors)) if self._shown(t) == (tensor, False)}
-        copied = {k.tensor for k in self._plan.kernels if k.is_copy}
-        leaves = shown & (set(self._graph.outputs) | copied)
-        return not users or bool(leaves) or any(i not in inside for i in users)
+        users = self._users.get(tensor, set())
+        return not users or not users <= inside
+
+    @cached_property
+    def _users(self) -> dict[int, set[int]]:
+        """Return tensor -> the ops that read its bytes, -1 for a copy or the caller."""
+        users: dict[int, set[int]] = {}
+        read = [
+            (self._base(t, self._layout(i)), i)
+            for i, op in enumerate(self._graph.ops)
+            for t in op.inputs
+            if t != ABSENT
+        ]
+        read += [(self._shown(t), -1) for t in self._graph.outputs]
+        read += [
+            (self._shown(kernel.tensor), -1) for kernel in self._plan.kernels if kernel.is_copy
+        ]
+        for (tensor, is_copy), user in read:
+            if not is_copy:
+                users.setdefault(tensor, set()).add(user)
+        return users
 
     def peak_bytes(self) -> int:
         """Return the most bytes that live at one step."""
-        sizes: dict[Place, int] = {("own", s): b for s, b in counted_storages(self._graph).items()}
-        for kernel in self._plan.kernels:
-            if kernel.is_copy:
-                sizes["copy", kernel.tensor] = self._graph.tensors[kernel.tensor].bytes
-        users: dict[Place, set[int]] = {}
-        read: set[Place] = set()
-        for step, kernel in enumerate(self._plan.kernels):
-            for place, is_read in self._touched(kernel):
-                users.setdefault(place, set()).add(step)
-                read |= {place} if is_read else set()
-        given = {("own", self._graph.tensors[t].storage) for t in self._graph.inputs}
-        kept = set()
-        for tensor, layout in zip(self._graph.outputs, self._problem.output_layouts, strict=True):
-            wanted = layout if layout in {0, 1} else self._made_in(tensor)
-            kept.add(self._place(tensor, wanted))
+        sizes, users, given, kept = self._sizes, self._steps, self._given, self._kept
         live = [
             sum(self._graph.ops[op].workspace_bytes for op in kernel.ops)
             for kernel in self._plan.kernels
@@ -243,8 +240,7 @@ class Judge:
             steps = users.get(place, set())
             if not steps and not (place in given and place in kept):
                 continue
-            is_inner = len(steps) == 1 and place in read and place not in given | kept
-            if is_inner and len(self._plan.kernels[min(steps)].ops) > 1:
+            if self.is_inner(place):
                 continue
             first = 0 if place in given else min(steps)
             end = last if place in kept else max(steps)
@@ -254,6 +250,55 @@ class Judge:
         for step, size in self._savings(sizes, spans):
             live[step] -= size
         return max(live, default=0)
+
+    def counts(self, place: Place) -> bool:
+        """Return whether it takes memory that counts in the peak."""
+        return place in self._sizes
+
+    def is_inner(self, place: Place) -> bool:
+        """Return whether one kernel of several ops makes and reads it, and nobody else."""
+        steps = self._steps.get(place, set())
+        return (
+            len(steps) == 1
+            and place in self._read
+            and place not in self._given
+            and place not in self._kept
+            and len(self._plan.kernels[min(steps)].ops) > 1
+        )
+
+    @cached_property
+    def _sizes(self) -> dict[Place, int]:
+        sizes: dict[Place, int] = {("own", s): b for s, b in counted_storages(self._graph).items()}
+        for kernel in self._plan.kernels:
+            if kernel.is_copy:
+                sizes["copy", kernel.tensor] = self._graph.tensors[kernel.tensor].bytes
+        return sizes
+
+    @cached_property
+    def _steps(self) -> dict[Place, set[int]]:
+        """Return the steps of the kernels that touch each place."""
+        steps: dict[Place, set[int]] = {}
+        for step, kernel in enumerate(self._plan.kernels):
+            for place, _ in self._touched(kernel):
+                steps.setdefault(place, set()).add(step)
+        return steps
+
+    @cached_property
+    def _read(self) -> set[Place]:
+        touched = (pair for kernel in self._plan.kernels for pair in self._touched(kernel))
+        return {place for place, is_read in touched if is_read}
+
+    @cached_property
+    def _given(self) -> set[Place]:
+        return {("own", self._graph.tensors[t].storage) for t in self._graph.inputs}
+
+    @cached_property
+    def _kept(self) -> set[Place]:
+        wanted = zip(self._graph.outputs, self._problem.output_layouts, strict=True)
+        return {
+            self.place(tensor, layout if layout in {0, 1} else self._made_in(tensor))
+            for tensor, layout in wanted
+        }
 
     def _savings(
         self, sizes: Mapping[Place, int], spans: Mapping[Place, tuple[int, int]]
@@ -265,20 +310,19 @@ class Judge:
         """
         row_of = {s: row for row, s in enumerate(counted_storages(self._graph))}
         known = set(in_place_pairs(self._graph, row_of, counted_storages(self._graph)).values())
-        given = {("own", self._graph.tensors[t].storage) for t in self._graph.inputs}
         taken: set[tuple[str, Place]] = set()
         for source, target in self._plan.in_place:
             maker = self._maker.get(target, -1)
             step = self._step.get(maker, -1)
-            a = self._place(source, self._layout(maker)) if step >= 0 else ("", -1)
-            b = self._place(target, self._layout(maker)) if step >= 0 else ("", -1)
+            a = self.place(source, self._layout(maker)) if step >= 0 else ("", -1)
+            b = self.place(target, self._layout(maker)) if step >= 0 else ("", -1)
             is_legal = (
                 (source, target) in known
                 and len(self._plan.kernels[step].ops) == 1
                 and {a, b} <= set(spans)
                 and sizes[a] == sizes[b]
                 and spans[a][1] == step == spans[b][0]
-                and b not in given
+                and b not in self._given
                 and not {("in", a), ("out", b)} & taken
             )
             if not is_legal:
@@ -289,15 +333,15 @@ class Judge:
     def _touched(self, kernel: Kernel) -> Iterator[tuple[Place, bool]]:
         """Yield what holds the bytes that a kernel reads (True) or writes (False)."""
         if kernel.is_copy:
-            yield self._place(kernel.tensor, self._made_in(kernel.tensor)), False
+            yield self.place(kernel.tensor, self._made_in(kernel.tensor)), False
             yield ("copy", kernel.tensor), False
         for op in kernel.ops:
             for tensor in self._graph.ops[op].inputs:
                 if tensor != ABSENT:
-                    yield self._place(tensor, kernel.layout), True
+                    yield self.place(tensor, kernel.layout), True
             for tensor in self._graph.ops[op].outputs:
                 if tensor != ABSENT:
-                    yield self._place(tensor, kernel.layout), False
+                    yield self.place(tensor, kernel.layout), False
 
     def _needs(self, op: int) -> set[int]:
         row = self._graph.ops[op]
@@ -323,7 +367,8 @@ class Judge:
         source = self._problem.view_of[tensor]
         return (tensor, False) if source < 0 else self._base(source, self._made_in(tensor))
 
-    def _place(self, tensor: int, layout: int) -> Place:
+    def place(self, tensor: int, layout: int) -> Place:
+        """Return what holds the bytes that an op in `layout` reads of a tensor."""
         base, is_copy = self._base(tensor, layout)
         return ("copy", base) if is_copy else ("own", self._graph.tensors[base].storage)
 

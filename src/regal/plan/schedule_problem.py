@@ -107,7 +107,7 @@ def schedule_problem(
     """
     sizes = counted_storages(graph)
     storage_row = {storage: row for row, storage in enumerate(sizes)}
-    tensors = _sendable(graph)
+    tensors = sendable(graph)
     row_of = {tensor: row for row, tensor in enumerate(tensors)}
     producer = {t: i for i, op in enumerate(graph.ops) for t in op.outputs}
     reads = [
@@ -222,6 +222,14 @@ def groups_of(graph: Graph) -> list[int]:
     return [find(i) for i in range(len(graph.ops))]
 
 
+def sendable(graph: Graph) -> tuple[int, ...]:
+    """Return the tensors that can be sent: outputs of ops, and counted ones without a writer."""
+    made = {t for op in graph.ops for t in op.outputs}
+    used = {t for op in graph.ops for t in op.inputs} | {*graph.inputs, *graph.outputs}
+    given = {t for t in used - {ABSENT} if graph.tensors[t].role in COUNTED_ROLES}
+    return tuple(sorted((made | given) - {ABSENT}))
+
+
 def transfer_ns(link: Link, size: int) -> int:
     """Return what sending `size` bytes over `link` takes: latency + bytes / bandwidth, up.
 
@@ -237,14 +245,6 @@ def transfer_ns(link: Link, size: int) -> int:
         return max(link.latency_ns, 1)
     # Exact: floats of large tensors would round differently from what a file says.
     return max(link.latency_ns + math.ceil(Fraction(size * 10**9) / Fraction(link.bytes_per_s)), 1)
-
-
-def _sendable(graph: Graph) -> tuple[int, ...]:
-    """Return the tensors that can be sent: outputs of ops, and counted ones without a writer."""
-    made = {t for op in graph.ops for t in op.outputs}
-    used = {t for op in graph.ops for t in op.inputs} | {*graph.inputs, *graph.outputs}
-    given = {t for t in used - {ABSENT} if graph.tensors[t].role in COUNTED_ROLES}
-    return tuple(sorted((made | given) - {ABSENT}))
 
 
 def _durations(graph: Graph, system: System, cost: GraphCost) -> Ints:
