@@ -39,7 +39,7 @@ log = logging.getLogger("regal.torch")
 EVALUATIONS = 4_000  # plans of a graph that are decoded
 MEASURE_SECONDS = 4.0  # for the kernels of a graph that were never measured
 TRIAL_SECONDS = 3.0  # for comparing the candidates of a graph
-TRIALS = 15
+TRIALS = 40
 AS_TRACED = "as traced"
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 # Largest difference, as a share of the largest element of the reference.
 TOLERANCES = {
@@ -70,15 +70,6 @@ def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object) -> bool:
         return False
     mine, other = _shares(truth, a.detach()), _shares(truth, b.detach())
     return other[0] <= NEARBY * mine[0] and other[1] <= NEARBY * mine[1]
-
-
-def worst_difference(reference: Sequence[object], result: Sequence[object]) -> float:
-    """Return the largest difference of floats, as a share of the largest element; NaN counts 1."""
-    worst = 0.0
-    for a, b in zip(tree_leaves(reference), tree_leaves(result), strict=True):
-        if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel():
-            worst = max(worst, *_shares(a.detach(), b.detach()))
-    return worst
 
 
 def _difference(a: torch.Tensor, b: torch.Tensor, most: float) -> str:
