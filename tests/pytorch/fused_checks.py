@@ -281,9 +281,9 @@ def plan_of(cache: str) -> dict[str, Any]:
 
     def backend(graph: Any, inputs: Any) -> Any:
         compilation, run = compilation_of(graph, inputs, {"objective": "time", "cache": cache})
-        ((role, chosen, found),) = compilation.faster.done
-        seen.update(role=role, chosen=chosen in found.ns, ways=sorted(found.ns))
-        seen["better"] = found.outcome.figures.time_ns <= found.outcome.before.time_ns
+        (choice,) = compilation.faster.done
+        seen.update(role=choice.role, chosen=choice.chosen in choice.ns, ways=sorted(choice.ns))
+        seen["better"] = choice.predicted_ns <= choice.before_ns
         return run
 
     with torch.no_grad():

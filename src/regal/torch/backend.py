@@ -201,9 +201,9 @@ class Compilation:
                 run = self.faster.compiled(module, name, self.roles(module, name), self.settings)
             except UNPLANNED as error:
                 log.warning("%s graph: nothing is fused: %s: %s", name, type(error).__name__, error)
-            else:
-                if run is not None:
-                    return run
+                run = self.faster.as_traced(module, name)
+            if run is not None:
+                return run
         try:
             write_updates_in_place(module)
             found = planned(module, name, self.roles(module, name), self.settings)

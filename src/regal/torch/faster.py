@@ -35,6 +35,19 @@ log = logging.getLogger("regal.torch")
 SMALL = 0.02  # of the time: below what measuring tells apart
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What was chosen for one graph."""
+
+    role: str  # "forward", "backward" or "inference"
+    chosen: str
+    ns: Mapping[str, int]  # way -> what the graph took
+    predicted_ns: int  # for the searched plan
+    before_ns: int  # predicted for ops one by one
+    groups: int
+    copies: int  # between layouts
+
+
 @dataclass(slots=True)
 class Faster:
     """What the graphs of one captured module know of each other."""
@@ -46,7 +59,7 @@ class Faster:
     strides: dict[str, tuple[int, ...]] = field(default_factory=dict)  # saved value -> its own
     workshop: Workshop | None = None
     link: Link = field(default_factory=Link)
-    done: list[tuple[str, str, Prepared]] = field(default_factory=list)  # graph, choice, all
+    done: list[Choice] = field(default_factory=list)
 
     def compiled(
         self, module: GraphModule, name: str, roles: Mapping[str, Role], settings: Settings
@@ -82,16 +95,30 @@ class Faster:
         if is_forward and self.backward is not None:
             self._add_backward(totals, found, leaves, settings)
         chosen = choice_of(totals, found, settings.objective)
-        self.done.append((name, chosen, found))
-        _report(name, chosen, found, totals)
         built = next((each.built for each in found.candidates if each.name == chosen), None)
+        self.done.append(
+            Choice(
+                role=name,
+                chosen=chosen,
+                ns=dict(found.ns),
+                predicted_ns=found.outcome.figures.time_ns,
+                before_ns=found.outcome.before.time_ns,
+                groups=0 if built is None else len(built.region_of),
+                copies=0 if built is None else built.conversions,
+            )
+        )
+        _report(self.done[-1], totals)
         if built is None:
-            if given:
-                return callable_of(FusedExecutor(module, module, Link(has_failed=True), name=name))
-            return None
+            return self.as_traced(module, name)
         if is_forward:
             self.strides = _named(leaves, built.strides)
-        return callable_of(FusedExecutor(module, built.module, self.link, name=name))
+        return callable_of(FusedExecutor(module, built.module, self.link, name=name, saved=free))
+
+    def as_traced(self, module: GraphModule, name: str) -> Run | None:
+        """Return a graph as traced, if it has to convert what the forward graph saved otherwise."""
+        if name != "backward" or not self.strides:
+            return None
+        return callable_of(FusedExecutor(module, module, Link(has_failed=True), name=name))
 
     def _add_backward(
         self, totals: dict[str, int], found: Prepared, leaves: list[Any], settings: Settings
@@ -135,19 +162,16 @@ def _named(leaves: list[Any], strides: Mapping[int, tuple[int, ...]]) -> dict[st
     return {leaves[position].name: each for position, each in strides.items()}
 
 
-def _report(name: str, chosen: str, found: Prepared, totals: Mapping[str, int]) -> None:
-    built = next((each.built for each in found.candidates if each.name == chosen), None)
+def _report(choice: Choice, totals: Mapping[str, int]) -> None:
     log.info(
         "%s graph: %s, %.3f -> %.3f ms; %d groups, %d copies between layouts",
-        name,
-        chosen,
-        found.ns[AS_TRACED] / 1e6,
-        found.ns[chosen] / 1e6,
-        0 if built is None else len(built.region_of),
-        0 if built is None else built.conversions,
+        choice.role,
+        choice.chosen,
+        choice.ns[AS_TRACED] / 1e6,
+        choice.ns[choice.chosen] / 1e6,
+        choice.groups,
+        choice.copies,
     )
-    for each, ns in found.ns.items():
-        log.debug(
-            "%s graph: %s takes %.3f ms, with what follows %.3f", name, each, ns / 1e6,
-            totals[each] / 1e6,
-        )  # fmt: skip
+    for name, ns in choice.ns.items():
+        total = totals[name] / 1e6
+        log.debug("%s: %s takes %.3f ms, both %.3f", choice.role, name, ns / 1e6, total)

@@ -38,8 +38,8 @@ log = logging.getLogger("regal.torch")
 
 EVALUATIONS = 4_000  # plans of a graph that are decoded
 MEASURE_SECONDS = 4.0  # for the kernels of a graph that were never measured
-TRIAL_SECONDS = 1.5  # for comparing the candidates of a graph
-TRIALS = 15
+TRIAL_SECONDS = 3.0  # for comparing the candidates of a graph
+TRIALS = 40
 AS_TRACED = "as traced"
 
 

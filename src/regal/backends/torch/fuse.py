@@ -24,7 +24,7 @@ from regal.backends.torch.layouts import (
 from regal.backends.torch.packed import PackedWeights, packing_of
 from regal.backends.torch.regions import Region, RegionDraft, conversion
 from regal.errors import BackendError
-from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS
+from regal.fusion.types import CONTIGUOUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -362,9 +362,3 @@ class _Builder:
         result = self.new.output(tree_unflatten(made, spec))
         result.meta.update(output.meta)
         return strides
-
-
-def layouts_of(module: GraphModule) -> int:
-    """Return how many values of a graph are channels last."""
-    vals = [node.meta.get("val") for node in module.graph.nodes]
-    return sum(has_two_layouts(val) and layout_of(val) == CHANNELS_LAST for val in vals)

@@ -38,14 +38,21 @@ class FusedExecutor:
     """
 
     def __init__(
-        self, original: GraphModule, fused: GraphModule, link: Link, *, name: str = ""
+        self,
+        original: GraphModule,
+        fused: GraphModule,
+        link: Link,
+        *,
+        name: str = "",
+        saved: frozenset[int] = frozenset(),
     ) -> None:
-        """Take both graphs and what ties them to others."""
+        """Take both graphs, what ties them to others, and positions of what is only saved."""
         self._original = original
         self._plain = boxed(original)
         self._fused = boxed(fused)
         self._link = link
         self._name = name
+        self._saved = saved
         self._is_verified = False
         written = written_storages(original)
         given = [node for node in original.graph.nodes if node.op == "placeholder"]
@@ -83,6 +90,7 @@ class FusedExecutor:
                 (reference, [kept[i] for i in self._written]),
                 (result, [given[i] for i in self._written]),
                 lambda: self._in_double(held, state),
+                self._saved,
             )
         except FAILED as error:
             reason = f"{type(error).__name__}: {error}"
