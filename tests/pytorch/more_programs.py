@@ -80,6 +80,25 @@ class Loop(nn.Module):
         return result
 
 
+class Written(nn.Module):
+    """Small values of parameters and buffers are kept, and then their sources are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8))
+        self.scale = nn.Parameter(torch.randn(8))
+        self.first = nn.Linear(8, 8)
+        self.total: torch.Tensor
+        self.register_buffer("total", torch.randn(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x) * (1 + self.weight) * (1 + self.total) * (2 + self.scale)
+        self.total.add_(x.detach().sum(0))
+        with torch.no_grad():
+            self.scale.mul_(0.9)
+        return y.sin() * self.total
+
+
 def complex_numbers(x: torch.Tensor) -> Any:
     spectrum = torch.fft.rfft(x)
     shifted = (spectrum * 1j).conj()
@@ -245,6 +264,7 @@ def main() -> None:
         "recurrent cells": trains_equal(Recurrent(), torch.arange(8).view(2, 4)),
         "kinds of normalization": trains_equal(Statistics(), image),
         "a choice in training": trains_equal(Loop(), x.abs()) and trains_equal(Loop(), -x.abs()),
+        "sources that are written later": trains_once_equal(Written(), x),
         "complex numbers": runs_equal(complex_numbers, x),
         "views of inputs are written": runs_equal(views_of_inputs, x),
         "inputs are returned": runs_equal(gives_back, x, x + 1),
@@ -269,6 +289,22 @@ def main() -> None:
         "threads": threads(),
     }
     print(json.dumps(found))
+
+
+def trains_once_equal(module: nn.Module, x: torch.Tensor) -> bool:
+    """Compare three steps, each with the same error where eager refuses the backward pass."""
+    found: list[list[Any]] = []
+    twin = copy.deepcopy(module)
+    for each, call in ((module, module), (twin, compiled(twin))):
+        rows: list[Any] = []
+        for _ in range(3):
+            try:
+                rows.append(call(x))
+                rows[-1].square().sum().backward()
+            except RuntimeError as error:
+                rows.append(torch.tensor(len(rows)) if "inplace" in str(error) else None)
+        found.append([*rows, *(p.grad for p in each.parameters()), *each.state_dict().values()])
+    return equal(*found)
 
 
 def frozen(x: torch.Tensor) -> bool:

@@ -36,6 +36,7 @@ MORE_PROGRAMS = (
     "recurrent cells",
     "kinds of normalization",
     "a choice in training",
+    "sources that are written later",
     "complex numbers",
     "views of inputs are written",
     "inputs are returned",

@@ -155,7 +155,14 @@ class Compilation:
 
         limit = self.settings.memory_limit
         try:
-            if constants := constants_of(joint):
+            gradients = list(returned)[given["num_fwd_outputs"] :]
+            # A buffer may be written between the passes; who writes to a parameter has to say so.
+            lasting = [
+                i
+                for i in given.get("static_lifetime_input_indices") or ()
+                if i < len(gradients) and gradients[i] is not None
+            ]
+            if constants := constants_of(joint, lasting):
                 joint = with_recomputation(joint, constants)
             if limit is None:
                 return parts_of(joint)

@@ -72,9 +72,7 @@ def candidates_of(joint: GraphModule) -> Candidates:
     Cost: O(nodes * length of the chains that must be computed again).
     """
     kept = _kept(joint, _forward_nodes(joint))
-    overwritten = {
-        node.args[0] for node in joint.graph.nodes if node.target is torch.ops.aten.copy_.default
-    }
+    overwritten = _overwritten(joint)
     groups: dict[int, list[Node]] = {}
     for node in kept:
         groups.setdefault(_memory_key(node), []).append(node)
@@ -114,12 +112,23 @@ def _weight(node: Node) -> int:
     return 1 if is_repeatable(node) or node.op == "placeholder" else HEAVY_WEIGHT
 
 
-def constants_of(joint: GraphModule) -> list[str]:
-    """Return small values that depend on nothing that is given, and that the backward pass reads.
+def constants_of(joint: GraphModule, lasting: Collection[int] = ()) -> list[str]:
+    """Return small values that the backward pass reads and that only lasting memory decides.
 
-    They are positions and masks that PyTorch's own decompositions make; eager kernels need none.
+    Some are positions and masks that PyTorch's own decompositions make; eager kernels need none.
+    Others are computed from small parameters (1 + weight, a cast), which are there anyhow.
+
+    Args:
+        joint: of AOTAutograd.
+        lasting: positions of the inputs that outlive a training step as they are: parameters.
     """
     kept = _kept(joint, _forward_nodes(joint))
+    primals = [
+        node
+        for node in joint.graph.nodes
+        if node.op == "placeholder" and "tangents" not in str(node.target)
+    ]
+    there = {primals[i] for i in lasting if i < len(primals)} - _overwritten(joint)
     groups: dict[int, list[Node]] = {}
     for node in kept:
         groups.setdefault(_memory_key(node), []).append(node)
@@ -127,7 +136,9 @@ def constants_of(joint: GraphModule) -> list[str]:
     for group in groups.values():
         if all(is_repeatable(node) and _bytes_of(node) <= SMALL_BYTES for node in group):
             chain = chain_of(group, ())
-            if not _sources(chain):
+            sources = _sources(chain)
+            touched = sum(_bytes_of(node) for node in chain | sources)
+            if not sources or (sources <= there and touched <= SMALL_BYTES):
                 found += [node.name for node in group]
     return found
 
@@ -278,6 +289,13 @@ def _kept(joint: GraphModule, forward: set[Node]) -> list[Node]:
         and isinstance(node.meta.get("val"), torch.Tensor)
         and any(user not in forward and user.op != "output" for user in node.users)
     ]
+
+
+def _overwritten(joint: GraphModule) -> set[Any]:
+    """Return the inputs that the graph writes to: they are not what they were."""
+    return {
+        node.args[0] for node in joint.graph.nodes if node.target is torch.ops.aten.copy_.default
+    }
 
 
 def _sources(chain: set[Node]) -> set[Node]:
