@@ -6,7 +6,6 @@ import dataclasses
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from regal.learning.prior_export import prior_onnx, require_prior_parity
 from regal.learning.prior_modes import ModeTable, chosen_modes, train_modes
 from regal.learning.prior_network import PARTS, STATE, PriorNetwork
 from regal.learning.run import run_training
-from regal.learning.trainer import CHECKPOINT
+from regal.learning.trainer import CHECKPOINT, Progress
 from regal.policy.model import PRIOR, PolicyNetwork
 from regal.policy.prior import PriorMethod, canonical_size
 from regal.search.devices.compact import compact_devices
@@ -25,9 +24,6 @@ from regal.search.devices.guide import ARMS
 from regal.search.devices.types import Objective
 from regal.search.types import Budget
 from tests.policy.problems import random_problem
-
-if TYPE_CHECKING:
-    from regal.learning.standing import Progress
 
 TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 TINY = {

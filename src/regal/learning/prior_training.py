@@ -14,8 +14,7 @@ from regal.learning.prior_arms import ArmTask, Steps, greedy_gain, learn, sample
 from regal.learning.prior_data import arm_tasks, mode_table
 from regal.learning.prior_modes import chosen_modes, train_modes
 from regal.learning.prior_network import PARTS, PriorNetwork
-from regal.learning.standing import Progress
-from regal.learning.trainer import BEST, CHECKPOINT
+from regal.learning.trainer import BEST, CHECKPOINT, Progress
 from regal.learning.workload import TRAIN, VALID
 
 if TYPE_CHECKING:
