@@ -1,7 +1,7 @@
 """Train the paper's policy in variants, each with the same number of searches, on the train side.
 
 Usage: python -m benchmarks.ablation_policies FOLDER [--only NAME,NAME] [--seeds 0,1]
-       [--iterations 24] [--rows benchmarks/results/training.jsonl]
+       [--iterations 12] [--rows benchmarks/results/training.jsonl]
 
 FOLDER/runs/NAME-SEED keeps each run: one that was interrupted, or had fewer iterations, goes on;
 one that is done is not run again. FOLDER/NAME.onnx is the policy of seed 0, FOLDER/NAME-SEED.onnx
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from regal.learning.options import TrainConfig
-    from regal.learning.standing import Progress
+    from regal.learning.trainer import Progress
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "configs" / "paper.toml"
-ITERATIONS = 24  # of 512 searches: about 80 s of one core
+ITERATIONS = 12  # of 512 searches: about 40 s of one core
 SEEDS = (0, 1)
 # Short runs: larger steps than configs/paper.toml, and a mean of the weights over fewer of them.
 SHORT = ("learner.learning_rate=0.008", "learner.average=0.96")

@@ -1,6 +1,6 @@
 """Off-policy learning against REINFORCE: same graphs, same number of searches, several seeds.
 
-Usage: python -m benchmarks.sample_efficiency FOLDER [--seeds 0,1,2] [--iterations 24]
+Usage: python -m benchmarks.sample_efficiency FOLDER [--seeds 0,1,2] [--iterations 12]
        python -m benchmarks.sample_efficiency --table
 
 Trains what FOLDER does not have yet, as `ablation_policies` does and in its folders; rows go to
@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--iterations", default="24")
+    parser.add_argument("--iterations", default="12")
     parser.add_argument("--table", action="store_true", help="train nothing")
     arguments = parser.parse_args()
     if not arguments.table:

@@ -21,6 +21,7 @@ ROWS = ROOT / "benchmarks" / "results" / "training.jsonl"
 PAGE = ROOT / "docs" / "policy_training.md"
 PICTURE = ROOT / "docs" / "sample_efficiency.svg"
 BEGIN, END = "<!-- rows: {} -->", "<!-- end of rows -->"
+EVERY = 3  # iterations per row
 BASE, REINFORCE = "base", "reinforce"
 # What each variant of the paper's policy is; the tables are in this sequence.
 VARIANTS: Final[Mapping[str, str]] = {
@@ -40,27 +41,31 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 130, 34, 44
 
 
 def rows_of_log(path: Path) -> list[dict[str, Any]]:
-    """Return a row per validation that a run logged, with the mean reward since the last one.
+    """Return a row per EVERY iterations of a run: their mean reward, and the validation there.
 
     Args:
         path: `metrics.jsonl` in a folder that is named VARIANT-SEED.
     """
     name, _, seed = path.parent.name.rpartition("-")
-    rewards: dict[int, float] = {}  # of iterations; those done twice count once
-    rows: dict[int, dict[str, Any]] = {}
+    # Iterations that were done twice, after an interruption, count once.
+    trained: dict[int, Row] = {}
+    valid: dict[int, Row] = {}
     for event in map(json.loads, path.read_text().splitlines()):
-        iteration = event["iteration"]
-        if event["event"] == "train":
-            rewards[iteration] = event["reward"]
-        elif event["event"] == "valid":
-            row = {"variant": name, "seed": int(seed), "iteration": iteration}
-            row |= {"searches": int(event["searches"]), "gain": round(event["gain"], 6)}
-            row["margin"] = round(event["margin_memory"], 6)
-            if rewards:
-                row["reward"] = round(fmean(rewards.values()), 6)
-            rows[iteration] = row
-            rewards = {}
-    return list(rows.values())
+        (trained if event["event"] == "train" else valid)[event["iteration"]] = event
+    rows = []
+    for iteration in sorted({0, *trained}):
+        if iteration % EVERY:
+            continue
+        row = {"variant": name, "seed": int(seed), "iteration": iteration}
+        row["searches"] = int(trained[iteration]["searches"]) if iteration else 0
+        if iteration:
+            block = range(iteration - EVERY + 1, iteration + 1)
+            row["reward"] = round(fmean(trained[i]["reward"] for i in block), 6)
+        if iteration in valid:
+            row["gain"] = round(valid[iteration]["gain"], 6)
+            row["margin"] = round(valid[iteration]["margin_memory"], 6)
+        rows.append(row)
+    return rows
 
 
 def keep_rows(path: Path, rows: Sequence[Row]) -> None:
@@ -126,13 +131,14 @@ def variant_table(rows: Sequence[Row]) -> str:
                 runs[row["seed"]].append(row)
         if not runs:
             continue
-        last = [run[-1] for run in runs.values()]
-        ends = sorted({row["searches"] for row in last})
+        ends = sorted({run[-1]["searches"] for run in runs.values()})
         searches = f"{ends[0]:,}" if len(ends) == 1 else f"{ends[0]:,} to {ends[-1]:,}"
+        rewards = [[row["reward"] for row in run if "reward" in row] for run in runs.values()]
+        gains = [[row["gain"] for row in run if "gain" in row] for run in runs.values()]
         cells = (
-            _mean_and_ends([row["reward"] for row in last if "reward" in row]),
-            _mean_and_ends([row["gain"] for row in last]),
-            _mean_and_ends([max(row["gain"] for row in run) for run in runs.values()]),
+            _mean_and_ends([part[-1] for part in rewards if part]),
+            _mean_and_ends([part[-1] for part in gains if part]),
+            _mean_and_ends([max(part) for part in gains if part]),
         )
         lines.append(f"| {name} | {what} | {len(runs)} | {searches} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -7,7 +7,6 @@ import math
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -33,7 +32,7 @@ from tests.policy.problems import random_problem
 
 if TYPE_CHECKING:
     from regal.learning.options import TrainConfig
-    from regal.learning.standing import Progress
+    from regal.learning.trainer import Progress
 
 TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 TINY = {

@@ -32,22 +32,25 @@ def row(variant: str, seed: int, searches: int, gain: float, reward: float) -> d
     return row | {"searches": searches, "gain": gain, "reward": reward, "margin": 0.01}
 
 
-def test_a_row_has_the_mean_reward_since_the_validation_before(tmp_path: Path) -> None:
+def test_a_row_has_the_mean_reward_of_some_iterations_and_the_validation_there(
+    tmp_path: Path,
+) -> None:
     log = logged(
         tmp_path,
         "data-25-3",
         VALID | {"iteration": 0, "searches": 0, "gain": 0.0},
-        TRAIN | {"iteration": 1, "reward": 0.5},
-        TRAIN | {"iteration": 1, "reward": 0.1},  # again, after an interruption
-        TRAIN | {"iteration": 2, "reward": 0.3},
-        VALID | {"iteration": 2, "searches": 8, "gain": 0.07},
+        TRAIN | {"iteration": 1, "searches": 4, "reward": 0.5},
+        TRAIN | {"iteration": 1, "searches": 4, "reward": 0.1},  # again, after an interruption
+        TRAIN | {"iteration": 2, "searches": 8, "reward": 0.3},
+        TRAIN | {"iteration": 3, "searches": 12, "reward": 0.8},
+        VALID | {"iteration": 3, "searches": 12, "gain": 0.07},
+        TRAIN | {"iteration": 4, "searches": 16, "reward": 0.9},
     )
-    first, second = rows_of_log(log)
-    assert "reward" not in first
-    assert second == {
-        "variant": "data-25", "seed": 3, "iteration": 2, "searches": 8, "gain": 0.07,
-        "margin": 0.01, "reward": 0.2,
-    }  # fmt: skip
+    run = {"variant": "data-25", "seed": 3}
+    assert rows_of_log(log) == [
+        run | {"iteration": 0, "searches": 0, "gain": 0.0, "margin": 0.01},
+        run | {"iteration": 3, "searches": 12, "reward": 0.4, "gain": 0.07, "margin": 0.01},
+    ]
 
 
 def test_rows_of_a_run_replace_those_it_had(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ from tests.policy.problems import random_problem
 
 if TYPE_CHECKING:
     from regal.learning.options import TrainConfig
-    from regal.learning.standing import Progress
+    from regal.learning.trainer import Progress
 
 MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
 TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)

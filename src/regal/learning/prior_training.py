@@ -17,8 +17,7 @@ from regal.learning.prior_data import arm_tasks, mode_table
 from regal.learning.prior_modes import chosen_modes, train_modes
 from regal.learning.prior_network import OBJECTIVES, PARTS, PriorNetwork, until_of
 from regal.learning.prior_values import Detours, Memory, detours, learn_worth
-from regal.learning.standing import Progress
-from regal.learning.trainer import BEST, CHECKPOINT
+from regal.learning.trainer import BEST, CHECKPOINT, Progress
 from regal.learning.workload import TRAIN, VALID
 
 if TYPE_CHECKING:

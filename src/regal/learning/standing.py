@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,19 +11,6 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a run is; printed after each iteration."""
-
-    iteration: int  # that were done
-    iterations: int
-    searches: int  # so far
-    reward: float  # mean of the iteration
-    valid: float  # mean gain of the last validation; NaN before the first
-    best: float  # of the best validation
-    seconds: float  # since the start, or the resumption
 
 
 class Standing:
@@ -51,18 +37,6 @@ class Standing:
     def has_stopped(self, patience: int) -> bool:
         """Return whether so many validations were no better than one before; 0: never."""
         return 0 < patience <= self._stale
-
-    def progress(self, iterations: int, reward: float, seconds: float) -> Progress:
-        """Return what is printed."""
-        return Progress(
-            iteration=self.iteration,
-            iterations=iterations,
-            searches=self.searches,
-            reward=reward,
-            valid=self.valid,
-            best=self.best,
-            seconds=seconds,
-        )
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from regal.errors import UsageError
 from regal.learning.config import config_of, config_to_dict
 from regal.learning.learner import Learner, advantages
 from regal.learning.replay import Experience
-from regal.learning.standing import Progress, Standing, save_whole
+from regal.learning.standing import Standing, save_whole
 from regal.learning.types import Request
 
 if TYPE_CHECKING:
@@ -28,6 +29,19 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 BEST = "best.pt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a run is; printed after each iteration."""
+
+    iteration: int  # that were done
+    iterations: int
+    searches: int  # so far
+    reward: float  # mean of the iteration
+    valid: float  # mean gain of the last validation; NaN before the first
+    best: float  # of the best validation
+    seconds: float  # since the start, or the resumption
 
 
 class Trainer:
@@ -168,8 +182,16 @@ class Trainer:
             save_whole(folder / BEST, weights)
 
     def _progress(self, reward: float, started: float) -> Progress:
-        seconds = time.perf_counter() - started
-        return self._standing.progress(self._config.trainer.iterations, reward, seconds)
+        standing = self._standing
+        return Progress(
+            iteration=standing.iteration,
+            iterations=self._config.trainer.iterations,
+            searches=standing.searches,
+            reward=reward,
+            valid=standing.valid,
+            best=standing.best,
+            seconds=time.perf_counter() - started,
+        )
 
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, the configuration too."""
