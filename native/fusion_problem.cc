@@ -8,7 +8,8 @@
 namespace regal {
 namespace {
 
-// Sums of all times, and of all sizes with two copies of every tensor, stay below this.
+// Sums of all times, and of all sizes with a copy of every tensor, stay below this; with D devices
+// below the 4 D-th part, since a problem of several devices counts them per device.
 constexpr int64_t kMost = int64_t{1} << 61;
 
 using Pairs = std::vector<std::pair<int32_t, int32_t>>;
@@ -24,6 +25,7 @@ class Builder {
     p_.n_tensors = static_cast<int32_t>(in_.producers.size());
     p_.n_storages = static_cast<int32_t>(in_.bytes.size());
     p_.n_devices = static_cast<int32_t>(in_.n_devices);
+    most_ = p_.n_devices == 1 ? kMost : kMost / (4 * p_.n_devices);
     p_.most_ops = static_cast<int32_t>(std::clamp<int64_t>(in_.most_ops, 1, INT32_MAX));
     if (!read_tensors() || !read_edges() || !read_ops() || !read_in_place()) return verdict_;
     if (!check_sizes() || !read_times() || !sort_ops()) return verdict_;
@@ -179,7 +181,7 @@ class Builder {
     for (const auto* sizes : {&p_.bytes, &p_.workspace, &p_.tensor_bytes}) {
       for (size_t i = 0; i < sizes->size(); ++i) {
         if ((*sizes)[i] < 0) return fail(FusionFault::NegativeSize, i);
-        if ((*sizes)[i] > kMost - total) return fail(FusionFault::TooLarge, i);
+        if ((*sizes)[i] > most_ - total) return fail(FusionFault::TooLarge, i);
         total += (*sizes)[i];
       }
     }
@@ -188,7 +190,7 @@ class Builder {
 
   bool add_time(int64_t time, size_t guilty) {
     if (time < 0) return fail(FusionFault::BadTime, guilty);
-    if (time > kMost - time_) return fail(FusionFault::TooLarge, guilty);
+    if (time > most_ - time_) return fail(FusionFault::TooLarge, guilty);
     time_ += time;
     return true;
   }
@@ -198,7 +200,7 @@ class Builder {
     p_.launch.assign(in_.launch.begin(), in_.launch.end());
     for (const int64_t time : in_.launch) {
       // Every op may be a kernel.
-      if (time < 0 || time > kMost / (p_.n_ops + 1)) return fail(FusionFault::BadTime, 0);
+      if (time < 0 || time > most_ / (p_.n_ops + 1)) return fail(FusionFault::BadTime, 0);
       if (!add_time(time * p_.n_ops, 0)) return false;
     }
     for (size_t i = 0; i < in_.alone.size() / kLayouts; ++i) {
@@ -220,9 +222,9 @@ class Builder {
       for (size_t i = 0; i < table->size(); ++i) {
         // A tensor is read once per reader at most.
         const int64_t uses = static_cast<int64_t>(p_.readers[static_cast<int64_t>(i / d)].size()) + 1;
-        if ((*table)[i] > kMost / uses || !add_time((*table)[i] * uses, i / d)) {
-          return fail(FusionFault::BadTime, i / d);
-        }
+        if ((*table)[i] < 0) return fail(FusionFault::BadTime, i / d);
+        if ((*table)[i] > most_ / uses) return fail(FusionFault::TooLarge, i / d);
+        if (!add_time((*table)[i] * uses, i / d)) return false;
       }
     }
     p_.read.assign(in_.read.begin(), in_.read.end());
@@ -255,6 +257,7 @@ class Builder {
   FusionProblem& p_;
   FusionVerdict verdict_;
   int64_t time_ = 0;
+  int64_t most_ = kMost;
 };
 
 }  // namespace
