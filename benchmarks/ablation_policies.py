@@ -88,7 +88,7 @@ def train(
             run,
             resume=(run / CHECKPOINT).exists(),
             report=show(run.name),
-            environment=environment,
+            shared=environment,
         )
     policy = folder / (f"{name}-{seed}.onnx" if seed else f"{name}.onnx")
     write_atomically(policy, (run / POLICY).read_bytes())

@@ -63,7 +63,7 @@ def run_training(
     resume: bool,
     report: Callable[[Progress], None],
     policy: Trainable | None = None,
-    environment: GraphEnvironment | None = None,
+    shared: GraphEnvironment | None = None,
 ) -> Trained:
     """Train, and export the network that was best on the valid side.
 
@@ -73,7 +73,7 @@ def run_training(
         resume: go on from the folder's checkpoint.
         report: is told about the progress, once per iteration.
         policy: what to train; None: the one that `config.policy` names.
-        environment: of other runs on graphs, so that what it has built and searched serves again.
+        shared: by several runs on graphs: what it has built and searched serves again.
 
     Raises:
         UsageError: the folder has a checkpoint and `resume` is off, or has none and it is on.
@@ -85,18 +85,18 @@ def run_training(
     policy = policy or _policy_of(config)
     if config.trainer.start and not resume:
         _start_from(policy, Path(config.trainer.start))
-    own, make = _environment_of(config, environment)
-    workload = _workload_of(config, own)
+    environment, make = _environment_of(config, shared)
+    workload = _workload_of(config, environment)
     folder.mkdir(parents=True, exist_ok=True)
     settings = json.dumps(config_to_dict(config), indent=2)
     write_atomically(folder / CONFIG, f"{settings}\n".encode())
-    with actors_of(config.actors, make, own) as actors, Metrics(folder) as metrics:
-        trainer = Trainer(config, policy, workload, own, actors)
+    with actors_of(config.actors, make, environment) as actors, Metrics(folder) as metrics:
+        trainer = Trainer(config, policy, workload, environment, actors)
         if resume:
             trainer.restore(folder / CHECKPOINT)
         progress = trainer.run(folder, metrics, report)
     policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
-    samples = [own.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
+    samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
     notes: dict[str, Any] = {
         "config": config_to_dict(config),
         "searches": progress.searches,
@@ -188,13 +188,13 @@ def _policy_of(config: TrainConfig) -> Trainable:
 
 
 def _environment_of(
-    config: TrainConfig, given: GraphEnvironment | None
+    config: TrainConfig, shared: GraphEnvironment | None
 ) -> tuple[Environment, MakeEnvironment]:
     if config.data.problem == "toy":
         return ToyEnvironment(), ToyEnvironment
     if config.policy == COLUMNS:
         return column_environment(), column_environment
-    return given or GraphEnvironment(), GraphEnvironment
+    return shared or GraphEnvironment(), GraphEnvironment
 
 
 def _workload_of(config: TrainConfig, environment: Environment) -> Workload:
