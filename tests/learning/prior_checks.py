@@ -234,7 +234,8 @@ def arms_guide_only_as_long_as_that_is_better() -> None:
     gains = np.array([[0.04] * 20, [0.0] * 20, [-0.03] * 20])
     assert chosen.takes("balanced", gains, 5, network.state_dict())
     assert not chosen.best["balanced"].guides
-    assert not chosen.shortens("balanced", gains - 0.01, 320)
+    assert chosen.shortens("balanced", gains - 0.01, 320)  # they never guide to the end
+    assert not chosen.shortens("balanced", gains - 0.02, 200)
     assert chosen.shortens("balanced", np.maximum(gains, 0.0), 110)
     network.load_state_dict(chosen.weights(network.state_dict()))
     states = states_for("balanced", 2)

@@ -138,7 +138,7 @@ class PriorOptions:
     mode_steps: int = 150
     budgets: tuple[int, ...] = (100, 300, 1000)  # evaluations of the runs that arms learn from
     budget_weights: tuple[float, ...] = (0.4, 0.45, 0.15)
-    until: tuple[int, ...] = ()  # evaluations that arms may guide at most: what validates best
+    until: tuple[int, ...] = ()  # evaluations that arms guide: what validates best; (): to the end
     average: float = 0.9  # of the weights over iterations: what stays of the mean each time
     decay: float = 0.01  # of the weights of the arms, per step and learning rate
 

@@ -68,7 +68,10 @@ class Chosen:
         return True
 
     def shortens(self, name: str, gains: NDArray[np.float64], until: float) -> bool:
-        """Keep arms for fewer evaluations if that is better; return whether it is.
+        """Keep arms for fewer evaluations; return whether that is taken.
+
+        The first number that is asked about is taken in any case: arms do not guide to the end.
+        Another one is taken if it is better.
 
         Args:
             name: the objective; it has best arms.
@@ -76,7 +79,7 @@ class Chosen:
             until: evaluations.
         """
         best, score = self.best[name], score_of(gains)
-        if score <= best.score:
+        if math.isfinite(best.until) and score <= best.score:
             return False
         self.best[name] = replace(best, score=score, error=error_of(gains), until=until)
         return True

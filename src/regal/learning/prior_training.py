@@ -188,7 +188,7 @@ class PriorTrainer:
         self._keep_best(folder)
 
     def _shorten(self, folder: Path, metrics: Metrics) -> None:
-        """Let the best arms guide for fewer evaluations where that validates better."""
+        """Let the best arms guide for as many evaluations as validates best."""
         for name in self._chosen.best:
             tasks = [task for task in self._valid if task.objective.name == name]
             for until in self._config.prior.until:
