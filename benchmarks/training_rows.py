@@ -32,7 +32,7 @@ VARIANTS: Final[Mapping[str, str]] = {
     "graph-blind": "off-policy, no messages along edges",
     "no-variations": "off-policy, no variations of graphs",
     "data-50": "off-policy, half of the training graphs",
-    "data-25": "off-policy, a quarter of them",
+    "data-25": "off-policy, a quarter of the training graphs",
     "independent": "off-policy, bins drawn for each gene independently, as in the paper",
 }
 ARMS: Final = {BASE: ("replay", "#4c78a8"), REINFORCE: ("REINFORCE", "#f58518")}
