@@ -65,7 +65,7 @@ def quality_table(suite: Suite, rows: Sequence[Row]) -> str:
     times = {(one.objective, one.percent): one.seconds for one in found if one.method == main}
     lines = [
         "How soon a method comes so close to the best value that any run of the problem found:"
-        " share of the runs that do, median evaluations and CPU seconds (`>`: fewer than half do"
+        " share of the runs that do, median evaluations and CPU seconds (`>`: at most half do"
         f" within their longest run), and the ratio of the seconds to those of {main}. All methods"
         " are looked at when their budgets end.",
         "",
