@@ -122,7 +122,7 @@ def plan_fusion_on_devices(
         before_peak_bytes=before.figures.most,
     )
     meter = Meter(budget or Budget(evaluations=DEFAULT_EVALUATIONS), started)
-    native = fusion_numbers(problem).native
+    native = fusion_numbers(problem)
     devices = _devices(problem, base)
     search = key_search(native, goal, meter, seed=seed, threads=threads, devices=devices)
     alone = key_search(native, goal, meter, seed=seed, threads=threads)

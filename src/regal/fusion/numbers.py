@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,16 +26,7 @@ NO_OUTPUT = -2  # layout of a tensor that the graph does not return
 _RULES = {LayoutRule.FIXED: 0, LayoutRule.AGNOSTIC: 1, LayoutRule.SENSITIVE: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberedFusion:
-    """A native problem, and the way back from its storages to the graph's."""
-
-    problem: FusionProblem
-    native: FusionNumbers
-    storages: tuple[int, ...]  # row of the native problem -> storage of the graph
-
-
-def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> NumberedFusion:
+def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> FusionNumbers:
     """Return `problem` as the searches read it.
 
     Args:
@@ -89,7 +79,7 @@ def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> Numbered
     )
     if verdict.fault is not FusionFault.NONE:
         raise ModelError(_message(problem, verdict.fault, verdict.guilty))
-    return NumberedFusion(problem=problem, native=native, storages=tuple(sizes))
+    return native
 
 
 def _message(problem: FusionProblem, fault: FusionFault, guilty: int) -> str:

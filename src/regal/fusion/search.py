@@ -120,7 +120,7 @@ def plan_fusion(
         before_peak_bytes=before.peak,
     )
     search = key_search(
-        fusion_numbers(problem, in_place=in_place).native,
+        fusion_numbers(problem, in_place=in_place),
         goal,
         Meter(budget or Budget(evaluations=DEFAULT_EVALUATIONS), started),
         seed=seed,
