@@ -8,7 +8,7 @@ import numpy as np
 
 from regal._native import FusionFault, FusionNumbers, build_fusion_problem
 from regal.errors import ModelError
-from regal.fusion.types import LayoutRule
+from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, LayoutRule
 from regal.graph.memory import counted_storages, dependencies
 from regal.graph.types import ABSENT
 from regal.plan.problem import in_place_pairs
@@ -34,7 +34,8 @@ def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> FusionNu
         in_place: whether kernels of one op may write over an input that dies.
 
     Raises:
-        ModelError: the graph has a cycle, the tables do not fit it, or numbers are too large.
+        ModelError: the graph has a cycle, the tables do not fit it, numbers are too large, or a
+            tensor is returned in both layouts.
 
     Cost: O((N + uses) log).
     """
@@ -47,7 +48,11 @@ def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> FusionNu
     ]
     wanted = [NO_OUTPUT] * len(graph.tensors)
     for tensor, layout in zip(graph.outputs, problem.output_layouts, strict=True):
-        # Returned twice in two layouts: the one that is asked for counts.
+        if {wanted[tensor], layout} == {CONTIGUOUS, CHANNELS_LAST}:
+            raise ModelError(
+                f"tensor '{graph.tensors[tensor].name}' is returned in both layouts; ask for one"
+            )
+        # Returned twice: the layout that is asked for counts.
         wanted[tensor] = max(wanted[tensor], layout)
     given = {graph.tensors[t].storage for t in graph.inputs}
     pairs = in_place_pairs(graph, row_of, sizes) if in_place else {}
