@@ -19,10 +19,11 @@ std::span<const int64_t> span_of(const Array& array) {
   return {array.data(), array.size()};
 }
 
-// Moves a vector into a numpy int64 array.
-inline nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> array_of(std::vector<int64_t> values) {
-  auto* kept = new std::vector<int64_t>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+// Moves a vector into a numpy array.
+template <typename T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return {kept->data(), {kept->size()}, owner};
 }
 

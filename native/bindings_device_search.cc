@@ -22,7 +22,6 @@ using regal::Score;
 using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using RealRows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Columns = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // (columns, ops)
-using RealArray = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
 namespace {
 
@@ -52,12 +51,6 @@ void require_complete(const regal::DeviceProblem& problem, const std::vector<con
       throw nb::value_error("a seed does not fit the problem, or is not complete");
     }
   }
-}
-
-RealArray real_array(std::vector<double> values) {
-  auto* kept = new std::vector<double>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return {kept->data(), {kept->size()}, owner};
 }
 
 void bind_brkga(nb::module_& module) {
@@ -106,7 +99,7 @@ void bind_es(nb::module_& module) {
   module.def(
       "device_es",
       [](const CompactDevices& problem, DeviceDecoder decoder, double per_ns, double per_byte,
-         std::optional<Reals> mean, std::optional<Reals> deviation, std::optional<RealRows> starts,
+         std::optional<Reals> deviation, std::optional<RealRows> starts,
          double step, int32_t population, int32_t kept, uint64_t seed, int32_t threads, int64_t evaluations, double seconds,
          double stop_value, std::optional<Columns> columns, Cancel& cancel) {
         const int64_t weights = regal::FeatureKeys::n_weights(*problem.source, n_columns(columns));
@@ -114,7 +107,6 @@ void bind_es(nb::module_& module) {
         settings.extra = columns_of(columns, problem);
         settings.decoder = decoder;
         settings.objective = {per_ns, per_byte};
-        settings.mean = reals_of(mean, weights, "mean needs one value per weight");
         settings.deviation = reals_of(deviation, weights, "deviation needs one value per weight");
         if (starts && static_cast<int64_t>(starts->shape(1)) != weights) {
           throw nb::value_error("starts need one value per weight");
@@ -132,10 +124,10 @@ void bind_es(nb::module_& module) {
             });
         return std::make_tuple(std::move(result.found.schedule), result.found.score,
                                result.found.evaluations, was_interrupted, gene_array(result.best_genes),
-                               real_array(std::move(result.weights)),
-                               real_array(std::move(result.mean)), result.step);
+                               array_of(std::move(result.weights)),
+                               array_of(std::move(result.mean)), result.step);
       },
-      nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a, "mean"_a = nb::none(),
+      nb::kw_only(), "problem"_a, "decoder"_a, "per_ns"_a, "per_byte"_a,
       "deviation"_a = nb::none(), "starts"_a = nb::none(), "step"_a, "population"_a, "kept"_a, "seed"_a, "threads"_a,
       "evaluations"_a, "seconds"_a, "stop_value"_a, "columns"_a = nb::none(), "cancel"_a,
       "Returns (schedule, score, evaluations, was interrupted, best chromosomes, weights of the\n"

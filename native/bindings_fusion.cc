@@ -2,7 +2,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <numeric>
 #include <optional>
 
 #include "bindings.h"
@@ -14,6 +13,7 @@ using regal::FusedKernel;
 using regal::FusionDecoder;
 using regal::FusionDevices;
 using regal::FusionFault;
+using regal::FusionGenes;
 using regal::FusionProblem;
 using regal::FusionSearchResult;
 using regal::FusionVerdict;
@@ -26,34 +26,28 @@ using Found = std::tuple<GeneArray, Score, int64_t, bool>;
 
 namespace {
 
-GeneArray gene_array(regal::Genes genes) {
-  auto* kept = new regal::Genes(std::move(genes));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<regal::Genes*>(p); });
-  return {kept->data(), {kept->size()}, owner};
-}
-
 Found found_of(std::pair<FusionSearchResult, bool> found) {
   auto& [result, was_interrupted] = found;
-  return {gene_array(std::move(result.genes)), result.score, result.evaluations, was_interrupted};
+  return {array_of(std::move(result.genes)), result.score, result.evaluations, was_interrupted};
 }
 
-regal::FusionGenes genes_of(const FusionProblem& problem, const FusionDevices* devices) {
-  return FusionDecoder(problem, {}, regal::kUnlimited, devices).layout();
+void require_devices(const FusionProblem& problem, const FusionDevices* devices) {
+  if (devices != nullptr && !regal::fits(problem, *devices)) throw nb::value_error("fusion: the devices do not fit");
 }
 
 void require_genes(const FusionProblem& problem, const FusionDevices* devices, size_t count) {
-  if (devices != nullptr && !regal::fits(problem, *devices)) throw nb::value_error("fusion: the devices do not fit");
-  if (static_cast<int64_t>(count) != genes_of(problem, devices).size) {
+  require_devices(problem, devices);
+  if (static_cast<int64_t>(count) != FusionGenes(problem, devices != nullptr).size) {
     throw nb::value_error("fusion: one gene per producer, sensitive op and op, and one weight are needed");
   }
 }
 
-void require_searched(const FusionProblem& problem, const FusionDevices* devices, Ints searched) {
-  const int64_t size = genes_of(problem, devices).size;
+// `size`: the genes of a whole chromosome.
+void require_searched(size_t size, Ints searched) {
   int64_t last = -1;
   for (size_t i = 0; i < searched.size(); ++i) {
     const int64_t gene = searched.data()[i];
-    if (gene <= last || gene >= size) throw nb::value_error("fusion: searched genes ascend");
+    if (gene <= last || gene >= static_cast<int64_t>(size)) throw nb::value_error("fusion: searched genes ascend");
     last = gene;
   }
 }
@@ -110,22 +104,19 @@ void bind_fusion_problem(nb::module_& module) {
            },
            nb::kw_only(), "groups"_a, "sendable"_a, "resident_bytes"_a, "resident_users"_a, "capacity"_a,
            "link_classes"_a, "transfers"_a, "latency"_a, "has_contention"_a, "capacity_counts_live"_a);
-  nb::class_<regal::FusionGenes>(module, "FusionGenes", "Where each head of a chromosome begins; see fusion_decode.h.")
-      .def_ro("fusion", &regal::FusionGenes::fusion)
-      .def_ro("layout", &regal::FusionGenes::layout)
-      .def_ro("priority", &regal::FusionGenes::priority)
-      .def_ro("weight", &regal::FusionGenes::weight)
-      .def_ro("size", &regal::FusionGenes::size);
+  nb::class_<FusionGenes>(module, "FusionGenes", "Where each head of a chromosome begins; see fusion_decode.h.")
+      .def_ro("fusion", &FusionGenes::fusion)
+      .def_ro("layout", &FusionGenes::layout)
+      .def_ro("priority", &FusionGenes::priority)
+      .def_ro("weight", &FusionGenes::weight)
+      .def_ro("size", &FusionGenes::size);
   module.def(
       "fusion_genes",
       [](const FusionProblem& problem, const FusionDevices* devices) {
-        if (devices != nullptr && !regal::fits(problem, *devices)) throw nb::value_error("fusion: the devices do not fit");
-        const FusionDecoder decoder(problem, {}, regal::kUnlimited, devices);
-        return std::make_tuple(decoder.layout(),
-                               std::vector<int32_t>(decoder.producers().begin(), decoder.producers().end()),
-                               std::vector<int32_t>(decoder.sensitive().begin(), decoder.sensitive().end()));
+        require_devices(problem, devices);
+        return FusionGenes(problem, devices != nullptr);
       },
-      "problem"_a, "devices"_a = nb::none(), "Returns (genes, the producers with a fusion key, the ops with a layout key).");
+      "problem"_a, "devices"_a = nb::none(), "Returns the genes of a problem's chromosomes.");
   module.def(
       "cheapest_layouts",
       [](const FusionProblem& problem, Ints prices) {
@@ -170,28 +161,13 @@ void bind_fusion_search(nb::module_& module) {
       "Returns (kernels, order, order problem, pairs, score, schedule, rows). Kernel k, (ops, copied tensor or -1, layout), is\n"
       "op k of the order problem; pairs are (kernel, in storage, out storage, input tensor, output tensor).");
   module.def(
-      "fusion_values",
-      [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, GeneRows rows,
-         const FusionDevices* devices) {
-        require_genes(problem, devices, rows.shape(1));
-        std::vector<double> values;
-        nb::gil_scoped_release unlocked;
-        FusionDecoder decoder(problem, {per_ns, per_byte}, capacity, devices);
-        for (size_t i = 0; i < rows.shape(0); ++i) {
-          values.push_back(decoder.decode({rows.data() + i * rows.shape(1), rows.shape(1)}).value);
-        }
-        return values;
-      },
-      "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "genes"_a, "devices"_a = nb::none(),
-      "The values of chromosomes, one per row, on one thread.");
-  module.def(
       "fusion_brkga",
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, int32_t population,
          int32_t elites, int32_t mutants, double elite_bias, uint64_t seed, int32_t threads, int64_t evaluations,
          double seconds, double stop_value, Ints searched, GeneRow base, GeneRows given, Cancel& cancel,
          const FusionDevices* devices) {
         require_genes(problem, devices, base.size());
-        require_searched(problem, devices, searched);
+        require_searched(base.size(), searched);
         if (given.shape(0) > 0) require_genes(problem, devices, given.shape(1));
         const regal::FusionBrkgaSettings settings{
             {population, elites, mutants, elite_bias, 0, seed, threads, {}},
@@ -210,7 +186,7 @@ void bind_fusion_search(nb::module_& module) {
          int64_t evaluations, double seconds, double stop_value, Ints searched, GeneRow base, Cancel& cancel,
          const FusionDevices* devices) {
         require_genes(problem, devices, base.size());
-        require_searched(problem, devices, searched);
+        require_searched(base.size(), searched);
         const regal::FusionTask task{{per_ns, per_byte},
                                      capacity,
                                      devices,

@@ -40,12 +40,11 @@ class FeatureSearch {
         workers_(std::clamp(settings.threads, 1, kMostThreads)),
         genes_(workers_.count()),
         weights_(workers_.count()),
-        mean_(settings.mean.begin(), settings.mean.end()),
         deviation_(settings.deviation.begin(), settings.deviation.end()),
         step_(settings.step) {
     const DeviceProblem& source = *problem.source;
     const auto n_extra = static_cast<int64_t>(settings.extra.size()) / std::max(source.n_ops, 1);
-    if (mean_.empty()) mean_.assign(FeatureKeys::n_weights(source, n_extra), 0.0);
+    mean_.assign(FeatureKeys::n_weights(source, n_extra), 0.0);
     if (deviation_.empty()) deviation_ = FeatureKeys::usual_deviation(source, n_extra);
     path_.assign(mean_.size(), 0.0);
     for (int i = 0; i < workers_.count(); ++i) {

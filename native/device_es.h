@@ -14,10 +14,9 @@ struct DeviceEsSettings {
   Objective objective;
   // Further features of ops, column by column; see FeatureKeys.
   std::span<const float> extra;
-  // The distribution to start from, per weight of FeatureKeys. None: 0, and usual_deviation().
-  std::span<const double> mean;
+  // Of the distribution to start from, per weight of FeatureKeys. None: usual_deviation().
   std::span<const double> deviation;
-  // Rows of weights that are evaluated first; the best of them becomes the mean.
+  // Rows of weights that are evaluated first; the best of them becomes the mean. None: 0.
   std::span<const double> starts;
   double step = 0.5;           // all deviations times this, at first
   int32_t population = 0;      // 0: 4 + 3 ln(weights)
@@ -37,7 +36,7 @@ struct DeviceEsResult {
 
 // Evolution strategy over the weights of FeatureKeys: cumulative step-size adaptation (Ostermeier,
 // Gawelczyk & Hansen 1994) with mirrored pairs of samples.
-// Evaluations: the starts, or without any the mean (with Inherit, at nine levels), then generation by
+// Evaluations: the starts, or without any the weights 0 (with Inherit, at nine levels), then generation by
 // generation. The result is the same for every number of threads. At least one evaluation is done.
 DeviceEsResult run_device_es(const CompactDevices& problem, const DeviceEsSettings& settings,
                              const std::atomic<bool>& cancelled);

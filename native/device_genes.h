@@ -27,7 +27,9 @@ struct GeneLayout {
   int64_t weight = 0;
   int64_t size = 0;  // genes in all
 
-  GeneLayout(const DeviceProblem& problem, DeviceDecoder decoder);
+  GeneLayout(int64_t ops, int64_t groups, int64_t devices, int64_t tensors, DeviceDecoder decoder);
+  GeneLayout(const DeviceProblem& problem, DeviceDecoder decoder)
+      : GeneLayout(problem.n_ops, problem.n_groups, problem.n_devices, problem.n_tensors, decoder) {}
 };
 
 // How strongly the keys of a head bend the heuristic, bounded; adapted by the search like any gene.
@@ -43,13 +45,13 @@ enum GeneWeight : int32_t {
 // The key that this share of all keys lies below.
 inline uint32_t key_at(double share) { return static_cast<uint32_t>(share * UINT32_MAX); }
 
-inline GeneLayout::GeneLayout(const DeviceProblem& problem, DeviceDecoder decoder) {
+inline GeneLayout::GeneLayout(int64_t ops, int64_t groups, int64_t devices, int64_t tensors, DeviceDecoder decoder) {
   const bool is_raw = decoder == DeviceDecoder::Raw || decoder == DeviceDecoder::RawList;
-  affinity = problem.n_ops;
-  colocation = affinity + static_cast<int64_t>(problem.n_groups) * problem.n_devices;
-  wait = colocation + (is_raw ? 0 : problem.n_ops);
-  transfer = wait + (is_raw ? 0 : problem.n_ops);
-  weight = transfer + problem.n_tensors;
+  affinity = ops;
+  colocation = affinity + groups * devices;
+  wait = colocation + (is_raw ? 0 : ops);
+  transfer = wait + (is_raw ? 0 : ops);
+  weight = transfer + tensors;
   size = weight + (is_raw ? 0 : static_cast<int64_t>(kGeneWeights));
 }
 

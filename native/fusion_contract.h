@@ -14,7 +14,6 @@ struct FusedKernel {
   std::vector<int32_t> ops;  // in an order in which they can run
   int32_t tensor = -1;
   uint8_t layout = 0;
-  int32_t device = 0;
 };
 
 // Kernels as the ops of a smaller graph. Storages: those of the graph, then one per copied tensor.
@@ -35,7 +34,6 @@ class FusedGraph {
   const OrderProblem& problem() const { return order_problem_; }
   // Per in-place row of the problem: its op and its two tensors.
   std::span<const InPlace> pair_tensors() const { return pair_tensors_; }
-  bool is_legal() const { return is_legal_; }
   // The storage that an op in `layout` touches when it reads `tensor`, or -1.
   int32_t storage_read(const KernelTimes& times, int32_t tensor, uint8_t layout) const;
   // Whether a kernel keeps the storage to itself: it takes no memory then.
@@ -51,7 +49,6 @@ class FusedGraph {
 
   const FusionProblem* problem_;
   int32_t n_groups_ = 0;
-  bool is_legal_ = false;
   std::vector<int32_t> kernel_of_;  // per op
   std::vector<int32_t> copied_;
   std::vector<int32_t> copy_of_;    // per tensor: its number among the copied ones

@@ -30,11 +30,22 @@ int64_t most_saved(const FusionProblem& problem, int32_t op) {
 
 }  // namespace
 
+FusionGenes::FusionGenes(const FusionProblem& problem, bool on_devices) {
+  for (int32_t v = 0; v < problem.n_ops; ++v) {
+    layout += !problem.fusible[v].empty();
+    priority += problem.rule[v] == LayoutRule::Sensitive;
+  }
+  priority += layout;
+  weight = priority + problem.n_ops;
+  size = on_devices ? priority + FusionPlacer::genes_of(problem).size : weight + 1;
+}
+
 FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& objective, int64_t capacity,
                              const FusionDevices* devices)
     : problem_(&problem),
       objective_(objective),
       capacity_(capacity),
+      genes_(problem, devices != nullptr),
       layouts_(problem),
       times_(problem),
       merger_(problem),
@@ -49,13 +60,7 @@ FusionDecoder::FusionDecoder(const FusionProblem& problem, const Objective& obje
   rank_producers();
   rank_.resize(problem.n_ops);
   for (int32_t i = 0; i < problem.n_ops; ++i) rank_[problem.order[i]] = i;
-  genes_.layout = static_cast<int64_t>(producers_.size());
-  genes_.priority = genes_.layout + static_cast<int64_t>(layouts_.keyed().size());
-  genes_.weight = genes_.priority + problem.n_ops;
-  genes_.size = genes_.weight + 1;
-  if (devices == nullptr) return;
-  placer_.emplace(problem, *devices, objective);
-  genes_.size = genes_.priority + placer_->n_genes();
+  if (devices != nullptr) placer_.emplace(problem, *devices, objective);
 }
 
 // The greedy sequence comes first, then the others by what they could save at most.
@@ -109,7 +114,7 @@ Score FusionDecoder::decode(std::span<const uint32_t> genes) {
 }
 
 Score FusionDecoder::score(std::span<const uint32_t> genes, bool needs_memory) {
-  layouts_.decode(genes.subspan(genes_.layout, layouts_.keyed().size()), chosen_);
+  layouts_.decode(genes.subspan(genes_.layout, genes_.priority - genes_.layout), chosen_);
   times_.set_layouts(chosen_);
   fuse(genes.first(producers_.size()));
   if (placer_) return place(genes);

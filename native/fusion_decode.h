@@ -29,6 +29,9 @@ struct FusionGenes {
   int64_t priority = 0;
   int64_t weight = 0;
   int64_t size = 0;
+
+  // `on_devices`: whether kernels are placed on several devices.
+  FusionGenes(const FusionProblem& problem, bool on_devices);
 };
 
 // Kernels as a smaller problem "in which order", with the order that the keys give.
@@ -55,9 +58,6 @@ class FusionDecoder {
                 const FusionDevices* devices = nullptr);
 
   const FusionGenes& layout() const { return genes_; }
-  // The producers with a fusion key, in the sequence of their genes.
-  std::span<const int32_t> producers() const { return producers_; }
-  std::span<const int32_t> sensitive() const { return layouts_.keyed(); }
 
   // Cost: O((ops + reads) log), and the merges. Memory is measured, and an order found, only where
   // the objective or the capacity asks for it; else the order is any legal one.
@@ -80,7 +80,7 @@ class FusionDecoder {
   GroupMerger merger_;
   FusedGraph fused_;
   std::optional<FusionPlacer> placer_;
-  std::vector<int32_t> producers_;
+  std::vector<int32_t> producers_;  // those with a fusion key, in the sequence of their genes
   std::vector<int64_t> saved_;  // like producers_: ns that fusing it with all its consumers saves
   Layouts chosen_;
   std::vector<int64_t> group_ns_;

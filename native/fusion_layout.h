@@ -41,8 +41,6 @@ class LayoutDecoder {
  public:
   explicit LayoutDecoder(const FusionProblem& problem);
 
-  // The ops that have a key, ascending.
-  std::span<const int32_t> keyed() const { return keyed_; }
   const Layouts& base() const { return base_; }
   void decode(std::span<const uint32_t> keys, Layouts& layouts) const;
 
@@ -50,7 +48,7 @@ class LayoutDecoder {
   uint8_t layout_of(int32_t op, const Layouts& layouts) const;
 
   const FusionProblem* problem_;
-  std::vector<int32_t> keyed_;
+  std::vector<int32_t> keyed_;  // the ops that have a key, ascending
   Layouts base_;
 };
 

@@ -18,13 +18,12 @@ class Climber {
       auto& head = gene < layout.layout ? fusion_ : gene < layout.priority ? layout_ : order_;
       head.push_back(gene);
     }
-    needs_order_ = task.objective.per_byte > 0 || task.capacity != kUnlimited || task.devices != nullptr;
   }
 
   FusionSearchResult run(const std::atomic<bool>& cancelled) {
     const Deadline deadline(task_.stop.seconds, cancelled);
     FusionSearchResult best{genes_, decoder_.decode(genes_), 1};
-    const int64_t heads = (fusion_.empty() ? 0 : 1) + (layout_.empty() ? 0 : 1) + (has_order() ? 1 : 0);
+    const int64_t heads = (fusion_.empty() ? 0 : 1) + (layout_.empty() ? 0 : 1) + (order_.empty() ? 0 : 1);
     while (heads > 0 && best.evaluations < task_.stop.evaluations && !task_.stop.is_reached(best.score) &&
            !deadline.has_passed()) {
       changed_.clear();
@@ -42,8 +41,6 @@ class Climber {
   }
 
  private:
-  bool has_order() const { return needs_order_ && !order_.empty(); }
-
   void set(int64_t gene, uint32_t key) {
     changed_.emplace_back(gene, genes_[gene]);
     genes_[gene] = key;
@@ -56,7 +53,7 @@ class Climber {
       const uint32_t which = rng_.below(3);
       if (which == 0 && !layout_.empty()) return lay_out();
       if (which == 1 && !fusion_.empty()) return fuse();
-      if (which == 2 && has_order()) return set(order_[rng_.below(static_cast<uint32_t>(order_.size()))], key());
+      if (which == 2 && !order_.empty()) return set(order_[rng_.below(static_cast<uint32_t>(order_.size()))], key());
       if (which == 2 && !fusion_.empty()) return fuse();
     }
   }
@@ -87,7 +84,6 @@ class Climber {
   FusionDecoder decoder_;
   Genes genes_;
   Rng rng_;
-  bool needs_order_ = false;
   std::vector<int64_t> fusion_, layout_, order_;  // searched genes per head
   std::vector<std::pair<int64_t, uint32_t>> changed_;  // what they were
 };

@@ -35,8 +35,8 @@ FusionPlacer::FusionPlacer(const FusionProblem& problem, const FusionDevices& de
       row_of_(problem.n_tensors),
       copy_row_of_(problem.n_tensors) {}
 
-int64_t FusionPlacer::n_genes() const {
-  return static_cast<int64_t>(problem_->n_ops) * (3 + problem_->n_devices) + problem_->n_tensors + kGeneWeights;
+GeneLayout FusionPlacer::genes_of(const FusionProblem& problem) {
+  return {problem.n_ops, problem.n_ops, problem.n_devices, problem.n_tensors, DeviceDecoder::Eft};
 }
 
 // A tensor that is made and read inside one kernel, in a storage that is inner, is no tensor here.
@@ -175,22 +175,22 @@ void FusionPlacer::join_groups(const FusedGraph& kernels) {
 
 void FusionPlacer::fill_genes(const DeviceProblem& small, std::span<const uint32_t> genes) {
   const GeneLayout layout(small, decoder_);
-  const int64_t n = problem_->n_ops, devices = problem_->n_devices;
-  const int64_t affinity = n, colocation = affinity + n * devices, wait = colocation + n, transfer = wait + n;
+  const GeneLayout of_ops = genes_of(*problem_);
+  const int64_t devices = problem_->n_devices;
   small_genes_.assign(static_cast<size_t>(layout.size), kNeutralKey);
   for (int32_t k = static_cast<int32_t>(lead_.size()) - 1; k >= 0; --k) {
     const int32_t v = lead_[k];
-    small_genes_[layout.priority + k] = genes[v];
-    small_genes_[layout.colocation + k] = genes[colocation + v];
-    small_genes_[layout.wait + k] = genes[wait + v];
+    small_genes_[layout.priority + k] = genes[of_ops.priority + v];
+    small_genes_[layout.colocation + k] = genes[of_ops.colocation + v];
+    small_genes_[layout.wait + k] = genes[of_ops.wait + v];
     // The lowest kernel of a group comes last here, and decides.
     for (int64_t d = 0; d < devices; ++d) {
-      small_genes_[layout.affinity + small.group[k] * devices + d] = genes[affinity + v * devices + d];
+      small_genes_[layout.affinity + small.group[k] * devices + d] = genes[of_ops.affinity + v * devices + d];
     }
   }
   for (size_t row = 0; row < rows_.size(); ++row) {
     const int32_t t = rows_[row] < problem_->n_tensors ? rows_[row] : rows_[row] - problem_->n_tensors;
-    small_genes_[layout.transfer + static_cast<int64_t>(row)] = genes[transfer + t];
+    small_genes_[layout.transfer + static_cast<int64_t>(row)] = genes[of_ops.transfer + t];
   }
   const auto weights = genes.last(kGeneWeights);
   std::copy(weights.begin(), weights.end(), small_genes_.begin() + layout.weight);

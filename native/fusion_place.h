@@ -34,10 +34,9 @@ class FusionPlacer {
  public:
   FusionPlacer(const FusionProblem& problem, const FusionDevices& devices, const Objective& objective);
 
-  // Genes: per op a priority; then per op and device an affinity, per op colocation and wait, per
-  // tensor a transfer key, and the weights. A kernel has those of its lowest op, a copy those of
-  // the maker of its tensor.
-  int64_t n_genes() const;
+  // Genes, as if every op were a kernel and a group of its own. A kernel has those of its lowest op,
+  // a copy those of the maker of its tensor.
+  static GeneLayout genes_of(const FusionProblem& problem);
 
   // Cost: O(input log) for the smaller problem, and its decoder. The worst score where no device
   // can run all ops of a colocation group.

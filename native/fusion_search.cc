@@ -11,9 +11,8 @@ class FusionModel {
 
   FusionModel(const FusionProblem& problem, const FusionBrkgaSettings& settings) : settings_(settings) {
     const int workers = Genetic<FusionModel>::workers_of(settings.genetic);
-    for (int i = 0; i < workers; ++i) {
-      decoders_.emplace_back(problem, settings.task.objective, settings.task.capacity, settings.task.devices);
-    }
+    const FusionTask& task = settings.task;
+    decoders_.assign(workers, FusionDecoder(problem, task.objective, task.capacity, task.devices));
     wholes_.assign(workers, Genes(settings.task.base.begin(), settings.task.base.end()));
   }
 

@@ -20,7 +20,7 @@ NEUTRAL = 1 << 31
 def decoded(
     problem: FusionProblem, genes: np.ndarray[tuple[int], np.dtype[np.uint32]]
 ) -> tuple[FusionPlan, _native.DeviceScore]:
-    native = fusion_numbers(problem).native
+    native = fusion_numbers(problem)
     kernels, order, numbers, pairs, score, _, _ = _native.decode_fusion(
         native, 1.0, 1.0, UNLIMITED, genes
     )
@@ -39,7 +39,7 @@ def decoded(
 def random_genes(
     rng: np.random.Generator, problem: FusionProblem
 ) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    genes, _, _ = _native.fusion_genes(fusion_numbers(problem).native)
+    genes = _native.fusion_genes(fusion_numbers(problem))
     return rng.integers(0, 1 << 32, size=genes.size, dtype=np.uint32)
 
 
@@ -64,7 +64,7 @@ def test_the_cheapest_layouts_are_those_of_a_search_over_all() -> None:
         problem = random_problem(rng, rng.randint(1, 6))
         n = len(problem.graph.ops)
         prices = np.array([rng.randint(0, 9) for _ in range(2 * n)], dtype=np.int64)
-        layouts, cost = _native.cheapest_layouts(fusion_numbers(problem).native, prices)
+        layouts, cost = _native.cheapest_layouts(fusion_numbers(problem), prices)
         best = min(
             _layout_cost(problem, prices, [number >> i & 1 for i in range(n)])
             for number in range(1 << n)
@@ -131,7 +131,7 @@ def test_a_chain_of_pointwise_ops_becomes_one_kernel_by_neutral_keys() -> None:
     for _ in range(3):
         tensors += g.op("Relu", tensors[-1:], [8])
     problem = plain_problem(g.build(outputs=tensors[-1:]), [(0, 1), (1, 2)])
-    genes, _, _ = _native.fusion_genes(fusion_numbers(problem).native)
+    genes = _native.fusion_genes(fusion_numbers(problem))
     plan, score = decoded(problem, np.full(genes.size, NEUTRAL, dtype=np.uint32))
     assert plan.groups == ((0, 1, 2),)
     # launch 3 + max(work 3 x 2, reads 8 and writes 8); input and output live at once.
@@ -145,6 +145,6 @@ def test_a_group_that_a_third_op_would_have_to_interrupt_stays_apart() -> None:
     (b,) = g.op("Sort", [a], [4])
     (c,) = g.op("Add", [a, b], [4])
     problem = plain_problem(g.build(outputs=[c]), [(0, 2)])
-    genes, _, _ = _native.fusion_genes(fusion_numbers(problem).native)
+    genes = _native.fusion_genes(fusion_numbers(problem))
     plan, _ = decoded(problem, np.full(genes.size, (1 << 32) - 1, dtype=np.uint32))
     assert plan.groups == ((0,), (1,), (2,))

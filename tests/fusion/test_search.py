@@ -1,19 +1,23 @@
 """Searches: never worse than what they start from, equal for any number of threads."""
 
+import json
+import re
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
 from regal.devices.presets import system_named
-from regal.errors import PlanError, UsageError
+from regal.errors import ModelError, PlanError, UsageError
 from regal.fusion.analytic import fusion_problem
 from regal.fusion.check import check_fusion
 from regal.fusion.devices import METHODS as DEVICE_METHODS
 from regal.fusion.devices import plan_fusion_on_devices
 from regal.fusion.file import fusion_plan_from_json, fusion_plan_to_json
 from regal.fusion.search import METHODS, plan_fusion, unfused_plan
-from regal.fusion.types import FusionProblem
+from regal.fusion.types import FusionPlan, FusionProblem, FusionTransfer
+from regal.graph.builder import GraphBuilder
 from regal.graph.types import Graph, Op, Role, Tensor
 from regal.search.types import Budget
 from tests.fusion.problems import random_problem
@@ -71,6 +75,21 @@ def test_a_residual_net_is_laid_out_and_fused_behind_its_convolutions() -> None:
     # The input and the output are contiguous for the caller: two copies.
     assert sum(kernel.is_copy for kernel in outcome.plan.kernels) == 2
     assert outcome.figures.time_bound_ns <= outcome.figures.time_ns < outcome.before.time_ns
+
+
+@pytest.mark.parametrize("layouts", [(1, -1), (-1, 1)])
+def test_an_output_that_is_returned_twice_has_the_layout_that_is_asked_for(
+    layouts: tuple[int, int],
+) -> None:
+    problem = residual_problem()
+    graph = replace(problem.graph, outputs=problem.graph.outputs * 2)
+    twice = replace(problem, graph=graph, output_layouts=layouts)
+    outcome = plan_fusion(twice, "time", Budget(evaluations=50), method="heuristic")
+    assert sum(kernel.is_copy for kernel in unfused_plan(twice).kernels) == 1
+    assert outcome.figures.time_ns < outcome.before.time_ns
+    both = replace(twice, output_layouts=(1, 0))
+    with pytest.raises(ModelError, match="is returned in both layouts; ask for one"):
+        plan_fusion(both, "time", Budget(evaluations=50))
 
 
 @pytest.mark.parametrize("objective", ["time", "memory", "balanced"])
@@ -142,6 +161,80 @@ def test_random_plans_on_two_devices_equal_their_graphs_of_kernels() -> None:
         )
         outcome = plan_fusion_on_devices(problem, system, "balanced", Budget(evaluations=60))
         assert outcome.schedule.figures.time_ns > 0
+
+
+def looped_problem() -> FusionProblem:
+    """Return x -> relu -> loop -> relu on two devices; the loop's body holds 4,096 bytes."""
+    body = GraphBuilder("body")
+    (wide,) = body.op("Relu", [body.input("i", 64)], [4096])
+    (narrow,) = body.op("Relu", [wide], [64])
+    inside = body.build(outputs=[narrow])
+    g = GraphBuilder("looped")
+    (made,) = g.op("Relu", [g.input("x", 64)], [64])
+    (turned,) = g.op("Loop", [made], [64], subgraphs=[inside])
+    (last,) = g.op("Relu", [turned], [64])
+    return fusion_problem(g.build(outputs=[last]), system_named("cpu:2"))
+
+
+@pytest.mark.parametrize("method", DEVICE_METHODS)
+def test_bodies_of_ops_are_planned_on_several_devices(method: str) -> None:
+    outcome = plan_fusion_on_devices(
+        looped_problem(), system_named("cpu:2"), "memory", Budget(evaluations=60), method=method
+    )
+    assert [len(bodies) for bodies in outcome.schedule.bodies.values()] == [1]
+    assert outcome.schedule.figures.peak == outcome.before_peak_bytes >= 4096
+
+
+def saved_plan() -> tuple[FusionProblem, FusionPlan, dict[str, Any]]:
+    problem = residual_problem()
+    outcome = plan_fusion(problem, "time", Budget(evaluations=50), method="heuristic")
+    text = fusion_plan_to_json(
+        problem.graph,
+        outcome.plan,
+        method=outcome.method,
+        seed=outcome.seed,
+        evaluations=outcome.evaluations,
+        time_ns=outcome.figures.time_ns,
+        peak_bytes=outcome.figures.peak_bytes,
+    )
+    return problem, outcome.plan, json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"ops": ["8:nope"]}, "plan names op '8:nope', which the model does not have"),
+        ({"ops": []}, "plan has a kernel without ops that copies nothing"),
+        ({"device": "gpu9"}, "plan holds 'gpu9', expected one of cpu0"),
+        ({"layout": "nhwc"}, "plan holds 'nhwc', expected one of contiguous, channels_last"),
+    ],
+)
+def test_a_kernel_of_a_plan_file_names_what_exists(row: dict[str, Any], message: str) -> None:
+    problem, plan, document = saved_plan()
+    number = next(k for k, kernel in enumerate(plan.kernels) if kernel.ops)
+    document["kernels"][number] |= row
+    with pytest.raises(PlanError, match=f"^{re.escape(message)}$"):
+        fusion_plan_from_json(json.dumps(document).encode(), problem.graph)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"{", "'p' is not a JSON file: "),
+        (b"[]", "'p' has schema None; a plan file has 'regal.fusion-plan/1'"),
+        (b'{"schema": "regal.plan/1"}', "'p' has schema 'regal.plan/1'; a plan file has"),
+    ],
+)
+def test_a_file_that_is_no_fusion_plan_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(PlanError, match=f"^{re.escape(message)}"):
+        fusion_plan_from_json(data, residual_net(), "p")
+
+
+def test_a_plan_with_transfers_is_not_judged_on_one_device() -> None:
+    problem, plan, _ = saved_plan()
+    sent = FusionTransfer(tensor=0, layout=0, source=0, target=1)
+    with pytest.raises(PlanError, match="sends tensor 0 to another device; it is judged on one"):
+        check_fusion(problem, replace(plan, transfers=(sent,)))
 
 
 def test_a_plan_file_says_what_it_was_told() -> None:

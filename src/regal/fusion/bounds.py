@@ -29,7 +29,7 @@ def time_bound(problem: FusionProblem) -> int:
 
     Cost: a few minimum cuts.
     """
-    native = fusion_numbers(problem).native
+    native = fusion_numbers(problem)
     return max(
         _native.cheapest_layouts(native, np.array(_prices(problem, share)).reshape(-1))[1]
         for share in SHARES
@@ -47,9 +47,6 @@ def _prices(problem: FusionProblem, share: float) -> list[tuple[int, int]]:
     outputs = set(graph.outputs)
     shown = {source for source in problem.view_of if source >= 0}
 
-    def least(table: tuple[int, ...]) -> int:
-        return min(table)
-
     def border(op: int) -> int:
         """Return the traffic that this op adds to any kernel."""
         total = 0
@@ -57,12 +54,12 @@ def _prices(problem: FusionProblem, share: float) -> list[tuple[int, int]]:
             used = readers.get(t, set())
             leaves = t in outputs or any((op, reader) not in problem.pairs for reader in used)
             if leaves or (not used and t not in shown):
-                total += least(problem.write_ns[t])
+                total += min(problem.write_ns[t])
         for t in {t for t in graph.ops[op].inputs if t != ABSENT}:
             # Views share what is read; all readers may be in one kernel.
             is_whole = problem.view_of[t] < 0 and t not in shown
             if is_whole and (t not in maker or (maker[t], op) not in problem.pairs):
-                total += least(problem.read_ns[t]) // len(readers[t])
+                total += min(problem.read_ns[t]) // len(readers[t])
         return total
 
     prices = []

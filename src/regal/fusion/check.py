@@ -47,6 +47,10 @@ def check_fusion(
 
     Cost: O(N^2) at worst; a few ms for 300 ops.
     """
+    if plan.transfers:
+        raise PlanError(
+            f"plan sends tensor {plan.transfers[0].tensor} to another device; it is judged on one"
+        )
     judge = Judge(problem, plan)
     judge.require_legal()
     peak = judge.peak_bytes()

@@ -17,11 +17,13 @@ from regal.fusion.contract import kernel_graph
 from regal.fusion.keys import HIGHEST, LOWEST, NEUTRAL, KeySearch, Meter, key_search
 from regal.fusion.numbers import fusion_numbers
 from regal.fusion.types import CONTIGUOUS, FusionPlan, FusionTransfer, Kernel
+from regal.plan.problem import planned_workspace
 from regal.plan.schedule_check import check_schedule_plan
 from regal.plan.schedule_problem import schedule_problem
 from regal.search.devices.objectives import Weights, objective_of
-from regal.search.devices.outcomes import completed_outcome, score_of, simulated_outcome
+from regal.search.devices.outcomes import score_of, simulated_outcome
 from regal.search.devices.packing import packed_schedule
+from regal.search.devices.planner import on_first_devices, planned_bodies
 from regal.search.devices.portfolio import regal
 from regal.search.types import Budget
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from regal.fusion.types import FusionProblem
     from regal.plan.schedule import SchedulePlan
     from regal.plan.schedule_problem import ScheduleProblem
+    from regal.search.devices.planner import Bodies
     from regal.search.devices.types import DeviceOutcome, Objective
 
     Genes = NDArray[np.uint32]
@@ -88,7 +91,8 @@ def plan_fusion_on_devices(
     "joint" searches layouts and fusion at once, first as for one device, then with placement,
     order and transfers, and schedules the kernels of both once more; the better ones stay.
     "sequential" finds layouts, then fusion, each as for one device, then schedules those kernels.
-    "unfused" schedules the ops as they are, "heuristic" the kernels that neutral keys give.
+    "unfused" schedules the ops unfused, those sensitive to layouts contiguous; "heuristic" the
+    kernels that neutral keys give.
 
     Args:
         problem: N ops on D devices.
@@ -112,9 +116,11 @@ def plan_fusion_on_devices(
             f" {len(system.devices)}"
         )
     started = time.perf_counter()
-    base = schedule_problem(problem.graph, system, _alone(problem))
+    bodies = planned_bodies(problem.graph, seed=seed, threads=threads)
+    workspace = planned_workspace(problem.graph, bodies)
+    base = schedule_problem(problem.graph, system, _alone(problem), workspace)
     problem = replace(problem, pairs=_placeable_pairs(problem, base))
-    before = _on_first_devices(base)
+    before = on_first_devices(base, range(base.n_ops))
     goal = objective_of(
         objective,
         weights or Weights(),
@@ -122,12 +128,12 @@ def plan_fusion_on_devices(
         before_peak_bytes=before.figures.most,
     )
     meter = Meter(budget or Budget(evaluations=DEFAULT_EVALUATIONS), started)
-    native = fusion_numbers(problem).native
+    native = fusion_numbers(problem)
     devices = _devices(problem, base)
     search = key_search(native, goal, meter, seed=seed, threads=threads, devices=devices)
     alone = key_search(native, goal, meter, seed=seed, threads=threads)
     candidates = [
-        _scheduled(problem, system, search, genes, share)
+        _scheduled(problem, system, bodies, search, genes, share)
         for genes, share in _proposals(search, alone, method)
     ]
     best = candidates[0]
@@ -140,7 +146,7 @@ def plan_fusion_on_devices(
         best.problem,
         best.found.schedule,
         best.found.figures,
-        {},
+        best.bodies,
         time_bound_ns=0,
         peak_bound=0,
     )
@@ -165,12 +171,18 @@ class _Candidate:
 
     plan: FusionPlan
     kernels: KernelGraph
+    bodies: Bodies  # of the kernels that have some
     problem: ScheduleProblem
     found: DeviceOutcome
 
 
 def _scheduled(
-    problem: FusionProblem, system: System, search: KeySearch, genes: Genes, share: float
+    problem: FusionProblem,
+    system: System,
+    bodies: Bodies,
+    search: KeySearch,
+    genes: Genes,
+    share: float,
 ) -> _Candidate:
     """Return the kernels of a chromosome, scheduled with a share of what is left."""
     kernels, _, _, _, _, schedule, rows = _native.decode_fusion(
@@ -195,13 +207,19 @@ def _scheduled(
         )
     )
     contracted = kernel_graph(problem, plan)
-    small = schedule_problem(contracted.graph, system, contracted.cost)
+    inside = {
+        k: bodies[plan.kernels[k].ops[0]]
+        for k, op in enumerate(contracted.graph.ops)
+        if op.subgraphs
+    }
+    workspace = planned_workspace(contracted.graph, inside)
+    small = schedule_problem(contracted.graph, system, contracted.cost, workspace)
     count = len(problem.graph.tensors)
     numbers = [contracted.tensors[t] + count * contracted.is_copy[t] for t in small.tensors]
     if numbers != list(rows):
         raise AssertionError("the kernel and the graph of kernels number tensors differently")
     found = _rescheduled(small, _renumbered(schedule, sequence), search, share)
-    return _Candidate(plan=plan, kernels=contracted, problem=small, found=found)
+    return _Candidate(plan=plan, kernels=contracted, bodies=inside, problem=small, found=found)
 
 
 def _proposals(search: KeySearch, alone: KeySearch, method: str) -> Iterator[tuple[Genes, float]]:
@@ -322,13 +340,6 @@ def _placeable_pairs(problem: FusionProblem, base: ScheduleProblem) -> frozenset
     """
     may_run = base.native.may_run.reshape(-1, base.n_devices)[base.native.group]
     return frozenset((a, b) for a, b in problem.pairs if np.array_equal(may_run[a], may_run[b]))
-
-
-def _on_first_devices(base: ScheduleProblem) -> DeviceOutcome:
-    """Return the schedule of the file's order with every op on the first device that may run it."""
-    may_run = base.native.may_run.reshape(-1, base.n_devices)
-    first = may_run.argmax(axis=1)[base.native.group] if base.n_ops else np.zeros(0, dtype=int)
-    return completed_outcome(base, [int(device) for device in first], range(base.n_ops))
 
 
 def _devices(problem: FusionProblem, base: ScheduleProblem) -> FusionDevices:

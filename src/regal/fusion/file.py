@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from reprlib import repr as repr_of
 from typing import TYPE_CHECKING, Any
 
 from regal.errors import PlanError
 from regal.fusion.types import FusionPlan, FusionTransfer, Kernel
 from regal.graph.file import model_hash
 from regal.graph.types import LoadedModel
+from regal.plan.file import document_of, op_number, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +48,7 @@ def fusion_plan_to_json(
     placement = {op: kernel.device for kernel in plan.kernels for op in kernel.ops}
     document = {
         "schema": SCHEMA,
-        "graph_hash": _hash_of(graph),
+        "graph_hash": model_hash(_model_of(graph)),
         "method": method,
         "seed": seed,
         "evaluations": evaluations,
@@ -83,18 +85,7 @@ def fusion_plan_from_json(data: bytes, graph: Graph, name: str = "plan") -> Fusi
     Raises:
         PlanError: not JSON, not this schema, a plan of another graph, or one that disagrees.
     """
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise PlanError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise PlanError(f"'{name}' is no fusion plan; such a file has the schema '{SCHEMA}'")
-    expected = _hash_of(graph)
-    if document.get("graph_hash") != expected:
-        raise PlanError(
-            f"'{name}' is a plan of another graph: its hash is"
-            f" {str(document.get('graph_hash'))[:12]}, the graph's is {expected[:12]}"
-        )
+    document = document_of(data, _model_of(graph), name, SCHEMA)
     try:
         plan = _plan(document, graph)
         again = json.loads(
@@ -119,8 +110,8 @@ def fusion_plan_from_json(data: bytes, graph: Graph, name: str = "plan") -> Fusi
     return plan
 
 
-def _hash_of(graph: Graph) -> str:
-    return model_hash(LoadedModel(framework=graph.framework, entries=(graph,), source=None))
+def _model_of(graph: Graph) -> LoadedModel:
+    return LoadedModel(framework=graph.framework, entries=(graph,), source=None)
 
 
 def _kernel_to_dict(names: Sequence[str], devices: Sequence[str], kernel: Kernel) -> dict[str, Any]:
@@ -132,16 +123,18 @@ def _kernel_to_dict(names: Sequence[str], devices: Sequence[str], kernel: Kernel
 
 def _plan(document: dict[str, Any], graph: Graph) -> FusionPlan:
     number = {op.name: i for i, op in enumerate(graph.ops)}
-    device = {name: d for d, name in enumerate(document["devices"])}
+    devices = document["devices"]
     kernels = []
     for row in document["kernels"]:
         is_copy = "copy_of" in row
+        if not is_copy and not row["ops"]:
+            raise PlanError("plan has a kernel without ops that copies nothing")
         kernels.append(
             Kernel(
-                ops=() if is_copy else tuple(number[op] for op in row["ops"]),
+                ops=() if is_copy else tuple(op_number(op, number) for op in row["ops"]),
                 tensor=_tensor(row["copy_of"], graph) if is_copy else -1,
-                layout=LAYOUTS.index(row["layout"]),
-                device=device[row["device"]],
+                layout=_place_in(LAYOUTS, row["layout"]),
+                device=_place_in(devices, row["device"]),
             )
         )
     return FusionPlan(
@@ -149,14 +142,20 @@ def _plan(document: dict[str, Any], graph: Graph) -> FusionPlan:
         transfers=tuple(
             FusionTransfer(
                 tensor=_tensor(row["tensor"], graph),
-                layout=LAYOUTS.index(row["layout"]),
-                source=device[row["source"]],
-                target=device[row["target"]],
+                layout=_place_in(LAYOUTS, row["layout"]),
+                source=_place_in(devices, row["source"]),
+                target=_place_in(devices, row["target"]),
             )
             for row in document["transfers"]
         ),
         in_place=tuple((_tensor(a, graph), _tensor(b, graph)) for a, b in document["in_place"]),
     )
+
+
+def _place_in(known: Sequence[str], value: object) -> int:
+    if value not in known:
+        raise PlanError(f"plan holds {repr_of(value)}, expected one of {', '.join(known)}")
+    return known.index(text(value))
 
 
 def _tensor(number: object, graph: Graph) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +68,7 @@ class KeySearch:
     order: NDArray[np.int64]
     cancel: Cancel
     devices: FusionDevices | None = None  # where there are several
-    meter: Meter = field(compare=False)
+    meter: Meter
 
     @property
     def ordered(self) -> NDArray[np.int64]:
@@ -164,15 +164,15 @@ def key_search(
         devices: what several devices add.
         cancel: ends the search from another thread.
     """
-    genes, producers, sensitive = _native.fusion_genes(native, devices)
+    genes = _native.fusion_genes(native, devices)
     return KeySearch(
         native=native,
         objective=objective,
         capacity=UNLIMITED if capacity is None else capacity,
         seed=seed,
         threads=threads,
-        fusion=np.arange(len(producers), dtype=np.int64),
-        layout=genes.layout + np.arange(len(sensitive), dtype=np.int64),
+        fusion=np.arange(genes.layout, dtype=np.int64),
+        layout=np.arange(genes.layout, genes.priority, dtype=np.int64),
         order=np.arange(genes.priority, genes.size, dtype=np.int64),
         cancel=_native.Cancel() if cancel is None else cancel,
         devices=devices,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regal._native import FusionFault, FusionNumbers, build_fusion_problem
 from regal.errors import ModelError
-from regal.fusion.types import LayoutRule
+from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, LayoutRule
 from regal.graph.memory import counted_storages, dependencies
 from regal.graph.types import ABSENT
 from regal.plan.problem import in_place_pairs
@@ -27,16 +26,7 @@ NO_OUTPUT = -2  # layout of a tensor that the graph does not return
 _RULES = {LayoutRule.FIXED: 0, LayoutRule.AGNOSTIC: 1, LayoutRule.SENSITIVE: 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberedFusion:
-    """A native problem, and the way back from its storages to the graph's."""
-
-    problem: FusionProblem
-    native: FusionNumbers
-    storages: tuple[int, ...]  # row of the native problem -> storage of the graph
-
-
-def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> NumberedFusion:
+def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> FusionNumbers:
     """Return `problem` as the searches read it.
 
     Args:
@@ -44,7 +34,8 @@ def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> Numbered
         in_place: whether kernels of one op may write over an input that dies.
 
     Raises:
-        ModelError: the graph has a cycle, the tables do not fit it, or numbers are too large.
+        ModelError: the graph has a cycle, the tables do not fit it, numbers are too large, or a
+            tensor is returned in both layouts.
 
     Cost: O((N + uses) log).
     """
@@ -57,7 +48,11 @@ def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> Numbered
     ]
     wanted = [NO_OUTPUT] * len(graph.tensors)
     for tensor, layout in zip(graph.outputs, problem.output_layouts, strict=True):
-        # Returned twice in two layouts: the one that is asked for counts.
+        if {wanted[tensor], layout} == {CONTIGUOUS, CHANNELS_LAST}:
+            raise ModelError(
+                f"tensor '{graph.tensors[tensor].name}' is returned in both layouts; ask for one"
+            )
+        # Returned twice: the layout that is asked for counts.
         wanted[tensor] = max(wanted[tensor], layout)
     given = {graph.tensors[t].storage for t in graph.inputs}
     pairs = in_place_pairs(graph, row_of, sizes) if in_place else {}
@@ -89,7 +84,7 @@ def fusion_numbers(problem: FusionProblem, *, in_place: bool = True) -> Numbered
     )
     if verdict.fault is not FusionFault.NONE:
         raise ModelError(_message(problem, verdict.fault, verdict.guilty))
-    return NumberedFusion(problem=problem, native=native, storages=tuple(sizes))
+    return native
 
 
 def _message(problem: FusionProblem, fault: FusionFault, guilty: int) -> str:

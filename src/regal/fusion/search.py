@@ -14,7 +14,7 @@ from regal.errors import UsageError
 from regal.fusion.check import check_fusion
 from regal.fusion.keys import HIGHEST, LOWEST, NEUTRAL, Meter, key_search
 from regal.fusion.numbers import fusion_numbers
-from regal.fusion.types import FusionPlan, Kernel
+from regal.fusion.types import CHANNELS_LAST, FusionPlan, Kernel
 from regal.plan.problem import order_problem, pair_rows
 from regal.search.devices.objectives import Weights, objective_of
 from regal.search.portfolio import default_evaluations, regal
@@ -60,12 +60,12 @@ def unfused_plan(problem: FusionProblem) -> FusionPlan:
 
     Where the runtime itself writes in place, it does so here.
     """
+    returned = zip(problem.graph.outputs, problem.output_layouts, strict=True)
+    last = dict.fromkeys(tensor for tensor, layout in returned if layout == CHANNELS_LAST)
     copies = [
-        Kernel(tensor=tensor, layout=layout)
-        for tensor, layout in dict(
-            zip(problem.graph.outputs, problem.output_layouts, strict=True)
-        ).items()
-        if layout > 0 and tensor in problem.two_layouts
+        Kernel(tensor=tensor, layout=CHANNELS_LAST)
+        for tensor in last
+        if tensor in problem.two_layouts
     ]
     ops = tuple(Kernel(ops=(op,)) for op in range(len(problem.graph.ops)))
     pairs: tuple[tuple[int, int], ...] = ()
@@ -120,7 +120,7 @@ def plan_fusion(
         before_peak_bytes=before.peak,
     )
     search = key_search(
-        fusion_numbers(problem, in_place=in_place).native,
+        fusion_numbers(problem, in_place=in_place),
         goal,
         Meter(budget or Budget(evaluations=DEFAULT_EVALUATIONS), started),
         seed=seed,
@@ -195,7 +195,7 @@ def _heuristic(search: KeySearch) -> Genes:
 
 
 def _fusion_only(search: KeySearch) -> Genes:
-    """Search fusion and order, all contiguous."""
+    """Search fusion and order; what is sensitive to layouts is contiguous."""
     first, *given = search.starts([NEUTRAL, LOWEST, HIGHEST], [LOWEST])
     return search.improve(first, np.concatenate([search.fusion, search.ordered]), given, 1.0)
 

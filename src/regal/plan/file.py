@@ -76,24 +76,34 @@ def entries_of(data: bytes, model: LoadedModel, name: str) -> tuple[dict[str, An
     Raises:
         PlanError: not JSON, not this schema, or a plan of another model.
     """
+    document = document_of(data, model, name, SCHEMA)
+    others = document.get("entries", [])
+    if not isinstance(others, list) or 1 + len(others) != len(model.entries):
+        found = 1 + len(others) if isinstance(others, list) else repr_of(others)
+        raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
+    return document, [document, *others]
+
+
+def document_of(data: bytes, model: LoadedModel, name: str, schema: str) -> dict[str, Any]:
+    """Return the JSON object of a file of this schema, matched to `model` by its hash.
+
+    Raises:
+        PlanError: not JSON, not this schema, or a plan of another model.
+    """
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise PlanError(f"'{name}' is not a JSON file: {str(error).splitlines()[0]}") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") != schema:
         found = document.get("schema") if isinstance(document, dict) else None
-        raise PlanError(f"'{name}' has schema {repr_of(found)}; a plan file has '{SCHEMA}'")
+        raise PlanError(f"'{name}' has schema {repr_of(found)}; a plan file has '{schema}'")
     expected = model_hash(model)
     if document.get("graph_hash") != expected:
         raise PlanError(
             f"'{name}' is a plan of another graph: its hash is"
             f" {str(document.get('graph_hash'))[:12]}, the model's is {expected[:12]}"
         )
-    others = document.get("entries", [])
-    if not isinstance(others, list) or 1 + len(others) != len(model.entries):
-        found = 1 + len(others) if isinstance(others, list) else repr_of(others)
-        raise PlanError(f"'{name}' has {found} entries, the model {len(model.entries)}")
-    return document, [document, *others]
+    return document
 
 
 def plan_to_dict(graph: Graph, plan: Plan) -> dict[str, Any]:

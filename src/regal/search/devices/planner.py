@@ -138,7 +138,7 @@ def before_schedule(
             in_place=graph.in_place_by_runtime,
         )
         order = default_order if i == 0 and default_order is not None else range(len(graph.ops))
-        first = _on_first_devices(problem, order)
+        first = on_first_devices(problem, order)
         plan = packed_schedule(
             graph,
             problem,
@@ -247,6 +247,13 @@ def planned_bodies(
     }
 
 
+def on_first_devices(problem: ScheduleProblem, order: Order) -> DeviceOutcome:
+    """Return the schedule with each colocation group on the first device that may run it."""
+    may_run = problem.native.may_run.reshape(-1, problem.n_devices)
+    placement = may_run.argmax(axis=1)[problem.native.group] if problem.n_ops else []
+    return completed_outcome(problem, [int(device) for device in placement], order)
+
+
 def _searched(
     problem: ScheduleProblem, objective: Objective, search: DeviceSearch, *, is_last: bool
 ) -> DeviceOutcome | None:
@@ -258,10 +265,3 @@ def _searched(
     outcome = search.method(problem, objective, budget, seed=search.seed, threads=search.threads)
     search.meter.charge(outcome)
     return outcome
-
-
-def _on_first_devices(problem: ScheduleProblem, order: Order) -> DeviceOutcome:
-    """Return the schedule with each colocation group on the first device that may run it."""
-    may_run = problem.native.may_run.reshape(-1, problem.n_devices)
-    placement = may_run.argmax(axis=1)[problem.native.group] if problem.n_ops else []
-    return completed_outcome(problem, [int(device) for device in placement], order)
