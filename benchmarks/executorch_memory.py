@@ -11,17 +11,13 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torch_models import read
+from benchmarks.torch_runs import add, read, run_child
 
-ROOT = Path(__file__).parents[1]
 TIMEOUT_S = 900
 ZOO = ("mmoe-4-2x2", "randwire-ws-10x3-0", "treelstm-4", "experts-4x8", "bilstm-2x16",
        "wavenet-1x8", "cells-4x4-0", "unetpp-3", "hourglass-1x3")  # fmt: skip
@@ -99,23 +95,11 @@ def measured(name: str) -> dict[str, Any]:
 
 def collect(rows: Path, only: str) -> None:
     done = {row["name"] for row in read(rows)}
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     for name in [*(f"zoo/{kind}" for kind in ZOO), *(f"timm/{kind}" for kind in TIMM)]:
         if name in done or only not in name:
             continue
-        command = [sys.executable, "-m", "benchmarks.executorch_memory", "--one", name]
-        try:
-            run = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
-            )
-            lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
-            reason = run.stderr.strip().splitlines()[-1:] or ["no output"]
-            row = json.loads(lines[-1]) if lines else {"name": name, "failed": reason[0][-300:]}
-        except subprocess.TimeoutExpired:
-            row = {"name": name, "failed": f"took more than {TIMEOUT_S} s"}
-        with rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(line_of(row), file=sys.stderr, flush=True)
+        row = run_child("benchmarks.executorch_memory", name, timeout_s=TIMEOUT_S)
+        add(rows, row, line_of(row))
 
 
 def line_of(row: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ what an element of some operators takes, and what copies between layouts take: t
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
 ROW = 256
 ROWS = 512
+REPEATS = 60
 SIZES = (4, 64, 512, 4096, 16384)
 IMAGES = ((8, 64, 16, 16), (8, 64, 64, 64), (2, 16, 112, 112), (8, 3, 64, 64))
 
@@ -50,20 +50,17 @@ def region_of(function: Callable[..., Any], *args: Any) -> Any:
     from regal.backends.torch.regions import Region, compiled_call
 
     module = make_fx(lambda *given: (function(*given),), tracing_mode="fake")(*args)
-    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    output = module.graph.output_node()
     region = Region(module, tuple(node.meta["val"] for node in output.args[0]), "calibration")
     region.use(compiled_call(region))
     return region
 
 
-def best_ns(run: Callable[..., object], *args: Any, repeats: int = 60) -> int:
+def took_ns(run: Callable[..., object], *args: Any) -> int:
     """Return the shortest of some calls, in time of this thread."""
-    best = 1 << 62
-    for _ in range(repeats):
-        started = time.thread_time_ns()
-        run(*args)
-        best = min(best, time.thread_time_ns() - started)
-    return best
+    from regal.backends.torch.trial import best_ns
+
+    return best_ns(lambda: run(*args), REPEATS)
 
 
 def main() -> None:
@@ -74,22 +71,22 @@ def main() -> None:
     for rows in SIZES:
         x, y = torch.rand(rows, ROW), torch.rand(rows, ROW)
         region = region_of(add, x, y)
-        took = best_ns(region, x, y)
+        took = took_ns(region, x, y)
         print(f"{3 * x.nbytes:>10} bytes: {took:>9} ns, {3 * x.nbytes / took:6.1f} bytes per ns")
     x, y = torch.rand(ROWS, ROW), torch.rand(ROWS, ROW)
     plain = region_of(add, x, y)
-    base = best_ns(plain, x, y)
+    base = took_ns(plain, x, y)
     for name, function in operators().items():
         region = region_of(function, x, y)
-        took = best_ns(region, x, y)
-        eager = best_ns(function, x, y)
+        took = took_ns(region, x, y)
+        eager = took_ns(function, x, y)
         print(f"{name:>10}: {took:>8} ns, {(took - base) / x.numel():6.3f} ns per element more"
               f" than an addition; op by op {eager}")  # fmt: skip
     for shape in IMAGES:
         image = torch.rand(shape)
         region = region_of(last, image)
-        ours = best_ns(region, image)
-        aten = best_ns(last, image)
+        ours = took_ns(region, image)
+        aten = took_ns(last, image)
         print(f"copy of {shape} to channels last: {ours} ns; PyTorch's own {aten}")
 
 

@@ -46,15 +46,8 @@ def with_budget(module: Any, inputs: Any) -> Any:
 
 def with_limit(limit: int | None, seen: list[Compilation]) -> Any:
     def backend(module: Any, inputs: Any) -> Any:
-        compilation = Compilation(Settings(cache=False, memory_limit=limit))
-        seen.append(compilation)
-        return aot_autograd(
-            fw_compiler=compilation.forward,
-            bw_compiler=compilation.backward,
-            inference_compiler=compilation.inference,
-            partition_fn=compilation.partition,
-            keep_inference_input_mutations=True,
-        )(module, inputs)
+        seen.append(Compilation(Settings(cache=False, memory_limit=limit)))
+        return seen[-1].captured(module, inputs)
 
     return backend
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torch_runs import Heap, forked, load_packages, preload_meter
+from benchmarks.torch_runs import Heap, add, forked, load_packages, preload_meter, read
 
 MODES = ("inference", "training")
 TIMEOUT_S = 900
@@ -138,10 +137,9 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     import numpy as np
     import torch
     from benchmarks.peer_inductor import inductor_order
-    from torch._dynamo.backends.common import aot_autograd
     from torch.utils._pytree import tree_leaves
 
-    from regal.backends.torch.executor import boxed
+    from regal.backends.torch.executor import boxed, callable_of
     from regal.backends.torch.tracker import MemoryTracker
     from regal.plan.problem import order_problem, planned_workspace
     from regal.search.exact import lower_bound
@@ -187,21 +185,10 @@ def measured(name: str, mode: str) -> dict[str, Any]:
             }
             row["graphs"].append(found_row)
 
-            def run(args: list[Any]) -> Any:
-                return runs[chosen[0]](args)
-
-            run._boxed_call = True  # type: ignore[attr-defined]
-            return run
+            return callable_of(lambda args: runs[chosen[0]](args))
 
     def backend(module: Any, args: Any) -> Any:
-        each = Switched(Settings(cache=False))
-        return aot_autograd(
-            fw_compiler=each.forward,
-            bw_compiler=each.backward,
-            inference_compiler=each.inference,
-            partition_fn=each.partition,
-            keep_inference_input_mutations=True,
-        )(module, args)
+        return Switched(Settings(cache=False)).captured(module, args)
 
     compiled = torch.compile(twin, backend=backend)
 
@@ -285,15 +272,7 @@ def collect(rows: Path, only: str) -> None:
     for name, mode in missing:
         about = {"name": name, "mode": mode}
         row = forked(measured, name, mode, about=about, seconds=TIMEOUT_S)
-        with rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(line_of(row), file=sys.stderr, flush=True)
-
-
-def read(rows: Path) -> list[dict[str, Any]]:
-    if not rows.is_file():
-        return []
-    return [json.loads(line) for line in rows.read_text().splitlines() if line.strip()]
+        add(rows, row, line_of(row))
 
 
 def line_of(row: dict[str, Any]) -> str:

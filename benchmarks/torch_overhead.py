@@ -63,17 +63,8 @@ class Timed(Compilation):
 
 
 def backend(kind: type[Compilation], settings: Settings) -> Any:
-    from torch._dynamo.backends.common import aot_autograd
-
     def compile_one(module: Any, inputs: Any) -> Any:
-        each = kind(settings)
-        return aot_autograd(
-            fw_compiler=each.forward,
-            bw_compiler=each.backward,
-            inference_compiler=each.inference,
-            partition_fn=each.partition,
-            keep_inference_input_mutations=True,
-        )(module, inputs)
+        return kind(settings).captured(module, inputs)
 
     return compile_one
 

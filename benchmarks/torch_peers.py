@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import os
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torch_models import MODES, made, read
-from benchmarks.torch_runs import Heap, forked, load_packages, preload_meter
+from benchmarks.torch_models import MODES, made
+from benchmarks.torch_runs import Heap, add, forked, load_packages, preload_meter, read
 
 TIMEOUT_S = 1500
 ROUNDS = 5
@@ -129,9 +127,7 @@ def collect(rows: Path, only: str) -> None:
     for name, mode in missing:
         about = {"name": name, "mode": mode}
         row = forked(measured, name, mode, about=about, seconds=TIMEOUT_S)
-        with rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(line_of(row), file=sys.stderr, flush=True)
+        add(rows, row, line_of(row))
 
 
 def line_of(row: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ def measured_plans(model: Any, inputs: tuple[Any, ...], most: int = 14) -> list[
     from torch._dynamo.backends.common import aot_autograd
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-    from regal.backends.torch.executor import boxed
+    from regal.backends.torch.executor import boxed, callable_of
 
     plans: list[dict[str, Any]] = []
 
@@ -28,13 +28,7 @@ def measured_plans(model: Any, inputs: tuple[Any, ...], most: int = 14) -> list[
         if not plans:
             with unset_fake_temporarily(), torch.no_grad():
                 plans.extend(plans_of(module, most))
-        run = boxed(module)
-
-        def call(args: list[Any]) -> Any:
-            return run(args)
-
-        call._boxed_call = True  # type: ignore[attr-defined]
-        return call
+        return callable_of(boxed(module))
 
     backend = aot_autograd(fw_compiler=compiled, inference_compiler=compiled)
     with torch.no_grad():

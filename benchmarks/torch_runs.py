@@ -83,13 +83,16 @@ class Heap:
         return int(self.library.regal_heap_peak()) - before
 
 
-def run_child(program: str, name: str, mode: str, timeout_s: float) -> dict[str, Any]:
-    """Return the row that `python -m program --one name mode` prints, or why there is none."""
+def run_child(program: str, name: str, *mode: str, timeout_s: float) -> dict[str, Any]:
+    """Return the row that `python -m program --one name mode` prints, or why there is none.
+
+    A process of its own, not a forked one: for what starts threads, or compiles in them.
+    """
     environment = dict(os.environ)
     environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     if METER.is_file():
         environment["LD_PRELOAD"] = str(METER)
-    command = [sys.executable, "-m", program, "--one", name, mode]
+    command = [sys.executable, "-m", program, "--one", name, *mode]
     try:
         run = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=timeout_s
@@ -99,3 +102,17 @@ def run_child(program: str, name: str, mode: str, timeout_s: float) -> dict[str,
     lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
     reason = " | ".join(run.stderr.strip().splitlines()[-2:])[-300:]
     return json.loads(lines[-1]) if lines else {"name": name, "failed": reason}
+
+
+def read(rows: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file; none where there is no file."""
+    if not rows.is_file():
+        return []
+    return [json.loads(line) for line in rows.read_text().splitlines() if line.strip()]
+
+
+def add(rows: Path, row: dict[str, Any], line: str) -> None:
+    """Add a row to a file, and show it as `line`."""
+    with rows.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    print(line, file=sys.stderr, flush=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import ctypes
 import json
 import math
 import os
@@ -21,14 +20,15 @@ import statistics
 import sys
 import time
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.torch_models import made, read
-from benchmarks.torch_runs import run_child
+from benchmarks.torch_models import made
+from benchmarks.torch_runs import Heap, add, read, run_child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 TIMEOUT_S = 1200
 COMPILE_SECONDS = 120  # as long as Inductor takes for the larger models
@@ -134,6 +134,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
         if compilations:
             row["graphs"][peer] = graphs_of(compilations)
         print(peer, row["first_s"][peer], row["difference"][peer], file=sys.stderr, flush=True)
+    heap = Heap()
     row["peak"], row["heap"] = {}, {}
     for peer, run in runs.items():
         run[1].zero_grad(set_to_none=True)
@@ -141,8 +142,9 @@ def measured(name: str, mode: str) -> dict[str, Any]:
             with MemoryTracker() as tracker:
                 step_of(*run, mode)
             row["peak"][peer] = tracker.peak_bytes
-        if (heap := heap_of(lambda run=run: step_of(*run, mode), run[1])) is not None:  # type: ignore[misc]
-            row["heap"][peer] = heap
+        if heap.library is not None:
+            run[1].zero_grad(set_to_none=True)
+            row["heap"][peer] = heap.peak_of(partial(step_of, *run, mode))
     times: dict[str, list[int]] = {peer: [] for peer in runs}
     started = time.monotonic()
     for turn in range(TURNS):
@@ -215,19 +217,6 @@ def inductor() -> Any:
         return compile_fx(graph, inputs)
 
     return backend
-
-
-def heap_of(run: Callable[[], object], module: Any) -> int | None:
-    """Return the most bytes of heap that a call takes; None: the meter is not loaded."""
-    library = ctypes.CDLL(None)
-    if not hasattr(library, "regal_heap_reset"):
-        return None
-    library.regal_heap_live.restype = library.regal_heap_peak.restype = ctypes.c_int64
-    module.zero_grad(set_to_none=True)
-    library.regal_heap_reset()
-    before = int(library.regal_heap_live())
-    run()
-    return int(library.regal_heap_peak()) - before
 
 
 def ranks(name: str) -> dict[str, Any]:
@@ -323,10 +312,9 @@ def collect(rows: Path, only: str, *, is_ranks: bool) -> None:
     for name, mode in wanted:
         if (name, mode) in done or only not in name:
             continue
-        row = {"mode": mode, **run_child("benchmarks.torch_time", name, mode, TIMEOUT_S)}
-        with rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        print(line_of(row), file=sys.stderr, flush=True)
+        found = run_child("benchmarks.torch_time", name, mode, timeout_s=TIMEOUT_S)
+        row = {"mode": mode, **found}
+        add(rows, row, line_of(row))
 
 
 if __name__ == "__main__":

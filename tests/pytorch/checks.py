@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import random
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch._dynamo.backends.common import aot_autograd
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import regal.torch
@@ -71,15 +71,23 @@ def judged() -> dict[str, str]:
     def draws(x: torch.Tensor) -> Any:
         return torch.rand_like(x), torch.randn_like(x)
 
+    def chooses(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, draws, draws, (x,))
+
     def reads(x: torch.Tensor) -> Any:
         first = x.sin()
         return first.cos(), first.exp()
 
     x = torch.zeros(FLOATS)
+    choosing = traced(chooses, x)
+    swapped = order_of(choosing)
+    body = order_of(choosing.true_graph_0, "randn_like", "rand_like")
+    swapped.true_graph_0, swapped.false_graph_0 = body, choosing.false_graph_0
     writing, drawing, reading = traced(writes, x, x.clone()), traced(draws, x), traced(reads, x)
     return {
         "same": verdict(reading, reading),
         "read before write": verdict(writing, order_of(writing, "copy_", "sin")),
+        "random in a body": verdict(choosing, swapped),
         "random": verdict(drawing, order_of(drawing, "randn_like", "rand_like")),
         "free to move": verdict(reading, order_of(reading, "exp", "cos")),
         "argument needed later": verdict(reading, reading, cos=0),
@@ -206,11 +214,7 @@ def frontier() -> list[list[int]]:
 
     def compile_one(module: Any, inputs: Any) -> Any:
         made.append(Compilation(Settings(cache=False, memory_limit=1)))
-        return aot_autograd(
-            fw_compiler=made[-1].forward,
-            bw_compiler=made[-1].backward,
-            partition_fn=made[-1].partition,
-        )(module, inputs)
+        return made[-1].captured(module, inputs)
 
     for _ in range(2):
         torch._dynamo.reset()
@@ -239,15 +243,27 @@ def handed_over() -> dict[str, Any]:
             return watched
 
     def compile_one(module: Any, inputs: Any) -> Any:
-        each = Watched(Settings(cache=False))
-        return aot_autograd(
-            fw_compiler=each.forward, bw_compiler=each.backward, partition_fn=each.partition
-        )(module, inputs)
+        return Watched(Settings(cache=False)).captured(module, inputs)
 
     run = torch.compile(nn.Linear(8, 8), backend=compile_one)
     for _ in range(2):
         run(torch.randn(4, 8)).square().mean().backward()
     return {"alive": alive, "role": roles[-1]}
+
+
+def released() -> list[bool]:
+    """Return per objective whether the first input is alive after the caller let it go."""
+    found = []
+    for objective in ("memory", "balanced"):
+        torch._dynamo.reset()
+        run = regal.torch.optimize(nn.Linear(8, 8), cache=False, objective=objective)
+        x = torch.randn(4, 8)
+        run(x).sum().backward()
+        memory = weakref.ref(x.untyped_storage())
+        del x
+        gc.collect()
+        found.append(memory() is not None)
+    return found
 
 
 def cached(folder: Path) -> dict[str, Any]:
@@ -272,11 +288,14 @@ def cached(folder: Path) -> dict[str, Any]:
     document["order"].reverse()
     file.write_text(json.dumps(document))
     illegal = again()
+    files = len(list(folder.iterdir()))
+    other = planned(module, "g", {}, Settings(cache=folder, seconds=None))
     return {
         "stored": [each.was_stored for each in (first, second, broken, illegal)],
         "peaks": [each.plan.peak_bytes for each in (first, second, broken, illegal)],
         "rewritten": [rewritten_after_break, file.read_bytes() == data],
-        "files": len(list(folder.iterdir())),
+        "files": files,
+        "stored for another time": other.was_stored,
         "same key": key_of(first.graph, 1) == key_of(second.graph, 1),
         "other key": key_of(first.graph, 1) == key_of(first.graph, 2),
     }
@@ -321,6 +340,7 @@ def refused() -> list[str]:
         {"objective": "speed"},
         {"cache": 3},
         {"seconds": "soon"},
+        {"seed": None},
     ):
         try:
             settings_of(options)
@@ -359,6 +379,7 @@ def main() -> None:
         "monotone": monotone(),
         "frontier": frontier(),
         "handed over": handed_over(),
+        "released": released(),
         "cached": cached(folder),
         "falls back": falls_back(),
         "refused": refused(),

@@ -61,6 +61,10 @@ def test_the_judge_keeps_the_order_of_random_numbers(found: dict[str, Any]) -> N
     )
 
 
+def test_the_judge_looks_into_bodies_of_control_flow(found: dict[str, Any]) -> None:
+    assert found["judged"]["random in a body"] == found["judged"]["random"]
+
+
 def test_the_judge_refuses_to_overwrite_what_others_need(found: dict[str, Any]) -> None:
     assert "whose memory 'exp' needs, too" in found["judged"]["argument needed later"]
     assert "whose memory 'x_1' needs, too" in found["judged"]["input overwritten"]
@@ -115,6 +119,10 @@ def test_gradients_that_are_handed_over_die_in_the_backward_pass(found: dict[str
     assert found["handed over"] == {"alive": [False, False], "role": "input"}
 
 
+def test_what_is_compiled_holds_no_input_of_its_first_call(found: dict[str, Any]) -> None:
+    assert found["released"] == [False, False]
+
+
 def test_an_order_is_remembered_and_what_is_broken_is_written_again(
     found: dict[str, Any],
 ) -> None:
@@ -130,6 +138,10 @@ def test_the_key_of_an_order_tells_ways_of_searching_apart(found: dict[str, Any]
     assert not found["cached"]["other key"]
 
 
+def test_an_order_that_was_found_in_less_time_is_none_for_more(found: dict[str, Any]) -> None:
+    assert not found["cached"]["stored for another time"]
+
+
 def test_what_cannot_be_planned_runs_as_it_was_and_a_log_says_why(found: dict[str, Any]) -> None:
     assert found["falls back"]["equal"] == [True, True]
     unplanned, shared = found["falls back"]["reasons"]
@@ -140,12 +152,13 @@ def test_what_cannot_be_planned_runs_as_it_was_and_a_log_says_why(found: dict[st
 
 
 def test_options_that_do_not_exist_are_refused(found: dict[str, Any]) -> None:
-    unknown, budget, objective, cache, seconds = found["refused"]
+    unknown, budget, objective, cache, seconds, seed = found["refused"]
     assert unknown.startswith("unknown option 'bugdet'; known: objective, budget,")
     assert budget == "option 'budget' is 0; give a whole number, 1 or more"
     assert "speed" in objective
     assert cache == "option 'cache' is 3; give a folder, True or False"
     assert seconds == "option 'seconds' is 'soon'; give a number, 0 or more, or None"
+    assert seed == "option 'seed' is None; give a whole number, 0 or more"
 
 
 def test_the_backend_is_found_by_its_name(found: dict[str, Any]) -> None:

@@ -95,15 +95,9 @@ def compilation_of(
         UsageError: an option is unknown.
     """
     compilation = Compilation(settings_of(options))
-    compilation.faster.examples.extend(inputs)
-    compiled: Callable[..., Any] = aot_autograd(
-        fw_compiler=compilation.forward,
-        bw_compiler=compilation.backward,
-        inference_compiler=compilation.inference,
-        partition_fn=compilation.partition,
-        keep_inference_input_mutations=True,
-    )(module, inputs)
-    return compilation, compiled
+    if compilation.settings.objective != "memory":
+        compilation.faster.examples.extend(inputs)
+    return compilation, compilation.captured(module, inputs)
 
 
 @dataclass(slots=True)
@@ -116,6 +110,17 @@ class Compilation:
     held: dict[int, object] = field(default_factory=dict)
     faster: Faster = field(default_factory=Faster)
     frontier: tuple[Point, ...] = ()  # memory against time, where a limit was set
+
+    def captured(self, module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Return a callable that computes a captured module, split and compiled as said here."""
+        run: Callable[..., Any] = aot_autograd(
+            fw_compiler=self.forward,
+            bw_compiler=self.backward,
+            inference_compiler=self.inference,
+            partition_fn=self.partition,
+            keep_inference_input_mutations=True,
+        )(module, inputs)
+        return run
 
     def forward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return the forward graph, ready to run."""

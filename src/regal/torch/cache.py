@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from regal.graph.types import Graph
+
+log = logging.getLogger("regal.torch")
 
 SCHEMA = "regal.torch-order/1"
 
@@ -58,8 +61,8 @@ def store(folder: Path, key: str, orders: Orders) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"schema": SCHEMA, **orders}, separators=(",", ":"))
         write_atomically(folder / f"{key}.json", text.encode())
-    except (OSError, UsageError):
-        return
+    except (OSError, UsageError) as error:
+        log.info("the order is not remembered: %s", error)
 
 
 def _lines(graph: Graph) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regal.backends.torch.executor import boxed
+from regal.backends.torch.fuse import written_inputs
 from regal.backends.torch.layouts import restrided, with_strides
 from regal.backends.torch.trial import clock_ns, drawn_inputs, settled, written_copied
 from regal.errors import BackendError, RegalError
@@ -105,13 +106,8 @@ def prepared(
     plans: dict[str, Sequence[Kernel]] = {"joint": outcome.plan.kernels}
     if settings.objective == "time":
         plans |= throughout(found)
-    deadline = time.monotonic() + settings.compile_seconds
-    candidates = []
-    for name, kernels in plans.items():
-        made = compiled_candidate(name, kernels, module, graph, found, args, workshop, deadline)
-        if made is not None:
-            candidates.append(made)
-    ns = measured_runs(module, candidates, args)
+    seconds = settings.compile_seconds
+    candidates, ns = _tried(plans, module, graph, found, args, workshop, seconds)
     return Prepared(candidates=candidates, ns=ns, outcome=outcome)
 
 
@@ -131,13 +127,27 @@ def quick_ns(
     args = _inputs(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
+    _, ns = _tried(throughout(found), module, graph, found, args, workshop, seconds)
+    return min(ns.values())
+
+
+def _tried(
+    plans: Mapping[str, Sequence[Kernel]],
+    module: GraphModule,
+    graph: Graph,
+    found: Measured,
+    args: list[Any],
+    workshop: Workshop,
+    seconds: float,
+) -> tuple[list[Candidate], dict[str, int]]:
+    """Return the plans that can be written, and what each of them takes, and the trace."""
     deadline = time.monotonic() + seconds
-    candidates = []
-    for name, kernels in throughout(found).items():
-        made = compiled_candidate(name, kernels, module, graph, found, args, workshop, deadline)
-        if made is not None:
-            candidates.append(made)
-    return min(measured_runs(module, candidates, args).values())
+    made = [
+        compiled_candidate(name, kernels, module, graph, found, args, workshop, deadline)
+        for name, kernels in plans.items()
+    ]
+    candidates = [each for each in made if each is not None]
+    return candidates, measured_runs(module, candidates, args)
 
 
 def throughout(found: Measured) -> dict[str, Sequence[Kernel]]:
@@ -243,12 +253,13 @@ def measured_runs(
     runs: dict[str, Callable[[list[Any]], Any]] = {AS_TRACED: as_traced}
     runs |= {each.name: boxed(each.built.module) for each in candidates}
     best = dict.fromkeys(runs, 1 << 62)
+    written = written_inputs(module)
     stop = time.monotonic() + TRIAL_SECONDS
     with torch.no_grad():
         for trial in range(TRIALS):
             for name, run in runs.items():
-                run(written_copied(module, args))  # memory of the others leaves the caches
-                held = written_copied(module, args)
+                run(written_copied(args, written))  # memory of the others leaves the caches
+                held = written_copied(args, written)
                 started = clock_ns()
                 run(held)
                 best[name] = min(best[name], clock_ns() - started)

@@ -62,7 +62,6 @@ class Measured:
     wishes: Wishes
     classes: tuple[FuseClass, ...]
     rules: tuple[LayoutRule, ...]
-    unknown: int  # ops that were not measured: time was up
 
 
 def measured(
@@ -108,7 +107,6 @@ def measured(
         wishes=replace(wishes, kernels=chosen),
         classes=classes,
         rules=rules,
-        unknown=sum(not row for row in table),
     )
 
 
@@ -129,10 +127,11 @@ def problem_of(module: GraphModule, graph: Graph, found: Measured) -> FusionProb
         found: of `measured`.
     """
     values = _values(module)
+    weights = _weights(graph)
     images = frozenset(
         i
         for i, tensor in enumerate(graph.tensors)
-        if has_two_layouts(values.get(tensor.name)) and not _is_weight(graph, i)
+        if has_two_layouts(values.get(tensor.name)) and i not in weights
     )
     free = found.wishes.free_outputs
     returned = _returned_positions(module)
@@ -218,21 +217,15 @@ def _values(module: GraphModule) -> dict[str, Any]:
     return values
 
 
-def _is_weight(graph: Graph, tensor: int) -> bool:
-    """Return whether only convolutions read a tensor, as their weights: they take any layout."""
-    readers = [
-        op.inputs.index(tensor) for op in graph.ops if tensor in op.inputs and "conv" in op.kind
-    ]
-    uses = sum(tensor in op.inputs for op in graph.ops)
-    return (
-        bool(readers)
-        and len(readers) == uses
-        and all(at > 0 for at in readers)
-        and (
-            graph.tensors[tensor].storage == tensor
-            and not any(tensor in op.outputs for op in graph.ops)
-        )
-    )
+def _weights(graph: Graph) -> set[int]:
+    """Return the tensors that convolutions alone read, as their weights: they take any layout."""
+    weights: set[int] = set()
+    others = {t for op in graph.ops for t in op.outputs}
+    for op in graph.ops:
+        first = 1 if "conv" in op.kind else len(op.inputs)
+        others.update(op.inputs[:first])
+        weights.update(op.inputs[first:])
+    return {t for t in weights - others if t != ABSENT and graph.tensors[t].storage == t}
 
 
 def _returned_positions(module: GraphModule) -> Mapping[str, set[int]]:

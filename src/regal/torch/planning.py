@@ -13,6 +13,7 @@ from regal import __version__
 from regal.errors import ModelError, PlanError
 from regal.frontends.torch.fx import graph_of
 from regal.graph.check import require_valid_graph
+from regal.graph.memory import dependencies
 from regal.plan.check import require_valid_plan
 from regal.plan.problem import order_problem, planned_workspace
 from regal.search.exact import lower_bound
@@ -64,7 +65,8 @@ def planned(
     if settings.objective == "time":
         return Planned(graph, before, before, was_stored=False)
     folder = folder_of(settings)
-    key = key_of(graph, __version__, DEFAULT_METHOD, settings.budget, settings.seed)
+    way = (__version__, DEFAULT_METHOD, settings.budget, settings.seconds, settings.seed)
+    key = key_of(graph, *way)
     if folder is not None and (found := stored(folder, key)) is not None:
         try:
             plan = _plan_of(graph, found)
@@ -158,8 +160,6 @@ def _rows(given: Mapping[str, Any], op: int, count: int) -> list[Orders | None]:
 
 
 def _require_legal(graph: Graph, order: Any) -> None:
-    from regal.graph.memory import dependencies
-
     step = {op: i for i, op in enumerate(order)}
     for earlier, later in dependencies(graph):
         if step[earlier] > step[later]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from regal.backends.torch.fuse import TRACED
+from regal.backends.torch.fuse import TRACED, written_inputs
 from regal.backends.torch.kernels import (
     ATEN,
     ONEDNN,
@@ -107,13 +107,14 @@ def _passes(
         key = keys[node, kernel]
         best[key] = min(best.get(key, took), took)
 
+    written = written_inputs(module)
     with torch.no_grad():
         for number in range(PASSES + 1):
             if number and times.is_over:
                 break
             if number == 1:
                 best.clear()  # the first pass warms up: code that is loaded, primitives made
-            Probe(module, timed).run(*written_copied(module, args))
+            Probe(module, timed).run(*written_copied(args, written))
     return best
 
 

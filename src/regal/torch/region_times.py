@@ -43,8 +43,8 @@ NOT_COMPILED = (
 
 def compile_regions(
     regions: Iterable[Region], calls: dict[str, Call | None], deadline: float
-) -> int:
-    """Return how many regions run as compiled code from now on; the others go node by node.
+) -> None:
+    """Have regions run as compiled code; those that cannot, or are not reached, go node by node.
 
     Regions of one key are compiled once; PyTorch keeps the code on disk.
 
@@ -53,17 +53,18 @@ def compile_regions(
         calls: key of a region -> its call, or None where it cannot be compiled; grows.
         deadline: time.monotonic() after which nothing more is compiled.
     """
-    count = 0
+    late = 0
     for region in regions:
         if region.key not in calls:
             if time.monotonic() >= deadline:
+                late += 1
                 continue
             calls[region.key] = _compiled(region)
         call = calls[region.key]
         if call is not None:
             region.use(call)
-            count += 1
-    return count
+    if late:
+        log.info("no time is left to compile %d groups or copies: they run op by op", late)
 
 
 def slow_regions(

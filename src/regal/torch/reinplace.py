@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
 
-def write_updates_in_place(module: GraphModule) -> int:
-    """Return how many updates of inputs are written in place from now on.
+def write_updates_in_place(module: GraphModule) -> None:
+    """Write updates of inputs in place from now on, where that is safe.
 
     Functional graphs compute the new value of a buffer or a cache beside the old one, and copy it
     over at the end. Where an operator has a form that overwrites its first argument, where that
@@ -28,9 +28,9 @@ def write_updates_in_place(module: GraphModule) -> int:
     place = {node: i for i, node in enumerate(nodes)}
     touchers: dict[int, list[Node]] = {}
     for node in nodes:
-        for key in _touched(node):
+        for key in set().union(*map(memories_of, (node, *node.all_input_nodes))):
             touchers.setdefault(key, []).append(node)
-    done = 0
+    has_changed = False
     for copy in [node for node in nodes if node.target is torch.ops.aten.copy_.default]:
         given, value = copy.args[:2]
         if _is_update(given, value) and not copy.users and _is_alone(copy, touchers, place):
@@ -43,26 +43,25 @@ def write_updates_in_place(module: GraphModule) -> int:
                 for node in touchers[new] if new is not None else ():
                     if node is not copy and new in memories_of(node):
                         node.meta["val"] = fresh_value(node)  # a view: it lies elsewhere now
-                done += 1
-    if done:
+                has_changed = True
+    if has_changed:
         module.recompile()
-    return done
 
 
-def _is_update(given: object, value: object) -> bool:
+def _is_update(given: Any, value: Any) -> bool:
     """Return whether `value` is computed from the input `given`, in its shape and dtype."""
     if getattr(given, "op", "") != "placeholder" or getattr(value, "op", "") != "call_function":
         return False
-    if not value.args or value.args[0] is not given:  # type: ignore[attr-defined]
+    if not value.args or value.args[0] is not given:
         return False
-    old, new = given.meta.get("val"), value.meta.get("val")  # type: ignore[attr-defined]
+    old, new = given.meta.get("val"), value.meta.get("val")
     if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
         return False
-    others = value.all_input_nodes[1:]  # type: ignore[attr-defined]
+    others = value.all_input_nodes[1:]
     key = _key(old)
     shares = any(_key(other.meta.get("val")) == key for other in others)
-    twice = sum(arg is given for arg in tree_leaves(value.args))  # type: ignore[attr-defined]
-    safe = is_pointwise(value.target) or (twice == 1 and not shares)  # type: ignore[attr-defined]
+    twice = sum(arg is given for arg in tree_leaves(value.args))
+    safe = is_pointwise(value.target) or twice == 1
     return safe and not shares and layout_of(old) == layout_of(new)
 
 
@@ -81,12 +80,6 @@ def _is_alone(copy: Node, touchers: dict[int, list[Node]], place: dict[Node, int
 def _writes(node: Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable
-
-
-def _touched(node: Node) -> set[int]:
-    keys = {_key(leaf) for each in (node, *node.all_input_nodes)
-            for leaf in tree_leaves(each.meta.get("val"))}  # fmt: skip
-    return {key for key in keys if key is not None}
 
 
 def _key(value: object) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import ChainMap
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from regal.frontends.torch.in_place import is_pointwise
 from regal.torch.planning import hinted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from torch.fx import Node
 
@@ -80,9 +81,10 @@ def candidates_of(joint: GraphModule) -> Candidates:
     n_cheap = 0
     known = set(kept)
     for heavy in (False, True):
+        done = {name for names in found for name in names}
         rows: list[tuple[float, int, list[Node]]] = []
         for group in groups.values():
-            if group[0].name in {name for names in found for name in names}:
+            if group[0].name in done:
                 continue
             score = _score(group, known, overwritten, heavy=heavy)
             if score > 0:
@@ -164,6 +166,7 @@ def with_recomputation(
     kept = set(_kept(joint, forward)) - set(dropped)
     again = chain_of(dropped, kept, heavy=heavy)
     second: dict[Node, Node] = {}
+    newest = ChainMap(second, copy_of)
     last = _last_forward(joint, forward)
     moved = {key for node in again for key in memories_of(node)}
 
@@ -179,7 +182,7 @@ def with_recomputation(
         if node is last:
             for each in joint.graph.nodes:
                 if each in again:
-                    second[each] = _again(new, each, {**copy_of, **second})
+                    second[each] = _again(new, each, newest)
     new.set_codegen(joint.graph._codegen)
     result = GraphModule(joint, new)
     result.meta.update(joint.meta)
@@ -240,7 +243,7 @@ def memories_of(node: Node) -> set[int]:
     return {each[0] for each in found if each is not None}
 
 
-def _again(graph: Graph, node: Node, value_of: dict[Node, Node]) -> Node:
+def _again(graph: Graph, node: Node, value_of: Mapping[Node, Node]) -> Node:
     """Add the copy of a node that the backward pass runs."""
     if node.target is BATCH_NORM:
         source, weight, bias, _, _, training, momentum, epsilon = node.args

@@ -43,7 +43,8 @@ def settings_of(options: Mapping[str, object] | None) -> Settings:
         if name not in known:
             raise UsageError(f"unknown option '{name}'; known: {', '.join(known)}")
     for name in ("budget", "memory_limit", "seed", "threads"):
-        _require_int(name, given.get(name))
+        if name in given:
+            _require_int(name, given[name])
     _require_seconds("seconds", given.get("seconds"))
     _require_seconds("compile_seconds", given.get("compile_seconds", COMPILE_SECONDS))
     if not isinstance(given.get("cache", True), bool | str | Path):
@@ -66,7 +67,5 @@ def _require_int(name: str, value: object) -> None:
     if value is None and name in ("budget", "memory_limit"):
         return
     least = 0 if name in ("seed", "memory_limit") else 1
-    if value is None:
-        return
     if type(value) is not int or value < least:
         raise UsageError(f"option '{name}' is {value!r}; give a whole number, {least} or more")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import time
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+log = logging.getLogger("regal.torch")
+
 SCHEMA = "regal.torch-times/1"
 
 
@@ -29,7 +32,6 @@ class Times:
     path: Path | None  # None: nothing is kept
     known: dict[str, int] = field(default_factory=dict)  # key of a call -> ns
     deadline: float = 0.0  # time.monotonic() after which nothing more is measured
-    measured: int = 0
 
     def allow(self, seconds: float) -> None:
         """Measure for so long from now on, in wall time."""
@@ -43,7 +45,6 @@ class Times:
     def add(self, key: str, ns: int) -> None:
         """Note what a call takes."""
         self.known[key] = ns
-        self.measured += 1
         if self.path is None:
             return
         line = json.dumps([key, ns]) + "\n"
@@ -51,7 +52,8 @@ class Times:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:  # one write: whole or not at all
                 file.write(line)
-        except OSError:
+        except OSError as error:
+            log.info("times are not remembered: %s", error)
             self.path = None
 
 

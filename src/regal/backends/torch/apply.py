@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from regal.backends.torch.judge import require_same_meaning
-from regal.backends.torch.rewrite import decisions_of, rewritten
+from regal.backends.torch.rewrite import decisions_of
 from regal.backends.types import AppliedModel
 from regal.errors import BackendError
 from regal.frontends.torch.fx import bodies_of
@@ -45,9 +45,8 @@ def apply(model: LoadedModel, plan: ModelPlan) -> AppliedModel:
         raise BackendError(f"'{source.path}' is no longer what was planned: plan it again")
     (entry,) = plan.plans
     (graph,) = model.entries
-    after = rewritten(source.program.graph_module, graph, entry)
-    require_same_meaning(source.program.graph_module, after, {})
     _reorder(program.graph_module, graph, entry)
+    require_same_meaning(source.program.graph_module, program.graph_module, {})
     data = io.BytesIO()
     torch.export.save(program, data)
     return AppliedModel(files={"": data.getvalue()})

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Interpreter
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._pytree import tree_leaves
+
+from regal.frontends.torch.build import memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,27 +33,24 @@ class Executor:
         self, original: GraphModule, planned: GraphModule | None, overwritten: Mapping[str, int]
     ) -> None:
         """Take the graph as traced, as planned (None: keep it), and what writes over arguments."""
-        self.original = original
-        self.planned = planned
-        self.overwritten = overwritten
+        self._original = original
+        self._overwritten = overwritten
         self._run: Callable[[list[Any]], Any] = (
-            boxed(original) if planned is None else self._first_run
+            boxed(original) if planned is None else partial(self._first_run, planned)
         )
 
     def __call__(self, args: list[Any]) -> Any:
         """Return what the graph yields."""
         return self._run(args)
 
-    def _first_run(self, args: list[Any]) -> Any:
-        if self.planned is None:  # another thread was faster
-            return self._run(args)
-        checked = _CheckedRun(self.planned, self.original, self.overwritten)
+    def _first_run(self, planned: GraphModule, args: list[Any]) -> Any:
+        checked = _CheckedRun(planned, self._original, self._overwritten)
         result = checked.boxed_run(args)
         if checked.shares:
             log.warning("the original graph runs: %s", checked.shares)
-            self._run = boxed(self.original)
+            self._run = boxed(self._original)
         else:
-            self._run = boxed(self.planned)
+            self._run = boxed(planned)
         return result
 
 
@@ -108,12 +108,12 @@ class _CheckedRun(Interpreter):
         return before.target(*args, **kwargs)
 
     def _look(self, name: str, real: torch.Tensor, fake: torch.Tensor, *, merged: bool) -> None:
-        try:
-            memory, expected = real.untyped_storage(), fake.untyped_storage()._cdata
-        except (NotImplementedError, RuntimeError):
+        lies, foreseen = memory_of(real), memory_of(fake)
+        if lies is None or foreseen is None:
             return
-        found = self._seen.get(memory._cdata)
+        (key, memory), (expected, _) = lies, foreseen
+        found = self._seen.get(key)
         is_shared = found is not None and found[0] != expected and found[1]() is not None
         if is_shared and not merged and memory.nbytes() > 0 and not self.shares:
             self.shares = f"the result of '{name}' lies in memory that is not its own"
-        self._seen[memory._cdata] = (expected, weakref.ref(memory))
+        self._seen[key] = (expected, weakref.ref(memory))

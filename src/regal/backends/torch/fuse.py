@@ -22,8 +22,9 @@ from regal.backends.torch.layouts import (
     same_strides,
 )
 from regal.backends.torch.packed import PackedWeights, packing_of
-from regal.backends.torch.regions import Region, RegionDraft, conversion
+from regal.backends.torch.regions import Region, RegionDraft, conversion, faked
 from regal.errors import BackendError
+from regal.frontends.torch.build import mutated_arguments, named_arguments
 from regal.fusion.types import CONTIGUOUS
 
 if TYPE_CHECKING:
@@ -92,16 +93,17 @@ def written_storages(module: GraphModule) -> set[int]:
     """Return the identities of all memory that a node of the graph writes to."""
     found: set[int] = set()
     for node in module.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if schema is None or not schema.is_mutable:
-            continue
-        for position, argument in enumerate(schema.arguments):
-            if argument.alias_info is None or not argument.alias_info.is_write:
-                continue
-            named = node.kwargs.get(argument.name)
-            value = node.args[position] if position < len(node.args) else named
+        arguments = named_arguments(node.target, node.args, node.kwargs)
+        for value in mutated_arguments(node.target, arguments):
             map_arg(value, lambda each: found.update(storages_of(each)))
     return found
+
+
+def written_inputs(module: GraphModule) -> frozenset[int]:
+    """Return the positions of the placeholders in whose memory a node of the graph writes."""
+    written = written_storages(module)
+    given = (node for node in module.graph.nodes if node.op == "placeholder")
+    return frozenset(i for i, node in enumerate(given) if storages_of(node) & written)
 
 
 def storages_of(node: Node) -> set[int]:
@@ -209,10 +211,6 @@ class _Builder:
 
     def _ways(self, node: Node, layout: int) -> Iterator[tuple[Any, Any]]:
         """Yield the arguments of a node: in the layout, then with the strides of the trace."""
-
-        def exact(each: Node) -> Node:
-            return self._exact(each)
-
         # Convolutions take their weights as they are: what that costs is part of their time.
         weight = node.args[WEIGHT_OF[node.target]] if node.target in WEIGHT_OF else None
 
@@ -223,10 +221,10 @@ class _Builder:
         namespace = getattr(node.target, "namespace", "")
         if namespace in ("aten", "prims") and name not in STRIDE_BOUND:
             yield map_arg(node.args, wanted), map_arg(node.kwargs, wanted)
-        yield map_arg(node.args, exact), map_arg(node.kwargs, exact)
+        yield map_arg(node.args, self._exact), map_arg(node.kwargs, self._exact)
 
     def _value_of(self, node: Node, layout: int, kernel: str, args: Any, kwargs: Any) -> Any:
-        value = self._faked(node.target, args, kwargs)
+        value = faked(self.mode, node.target, args, kwargs)
         observed = self.wishes.observed.get((node.name, layout))
         if observed is not None:
             leaves, spec = tree_flatten(value)
@@ -245,13 +243,6 @@ class _Builder:
                     value, memory_format=FORMATS[CONTIGUOUS if like is None else like]
                 )
         return value
-
-    def _faked(self, target: Any, args: Any, kwargs: Any) -> Any:
-        def fake(each: Node) -> Any:
-            return each.meta["val"]
-
-        with self.mode:
-            return target(*map_arg(args, fake), **map_arg(kwargs, fake))
 
     def _emit_parts(self, node: Node) -> None:
         """Emit the parts of a result that is a tuple."""
@@ -284,13 +275,13 @@ class _Builder:
         self.conversions += 1
         return made
 
-    def _exact(self, node: Node, strides: Strides | None = None) -> Node:
-        """Return a value with the strides that it had in the trace, or with others."""
+    def _exact(self, node: Node) -> Node:
+        """Return a value with the strides that it had in the trace."""
         first = self.env[node][0]
         value, old = first.meta.get("val"), node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return first
-        wanted = old.stride() if strides is None else strides
+        wanted = old.stride()
         for each in self.env[node]:
             if same_strides(each.meta["val"], wanted):
                 return each
@@ -342,7 +333,7 @@ class _Builder:
                 self._emit(view, layout)
 
     def _emit_output(self) -> dict[int, Strides]:
-        (output,) = [node for node in self.module.graph.nodes if node.op == "output"]
+        output = self.module.graph.output_node()
         (returned,) = output.args
         leaves, spec = tree_flatten(returned, is_leaf=lambda each: isinstance(each, Node))
         strides: dict[int, Strides] = {}

@@ -10,7 +10,7 @@ import torch
 
 from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.executor import boxed
-from regal.backends.torch.fuse import storages_of, written_storages
+from regal.backends.torch.fuse import written_inputs
 from regal.backends.torch.layouts import with_strides
 from regal.backends.torch.trial import copied_tensor
 
@@ -54,9 +54,8 @@ class FusedExecutor:
         self._name = name
         self._saved = saved
         self._is_verified = False
-        written = written_storages(original)
         given = [node for node in original.graph.nodes if node.op == "placeholder"]
-        self._written = [i for i, node in enumerate(given) if storages_of(node) & written]
+        self._written = sorted(written_inputs(original))
         self._strides = [
             None if i in self._written or not isinstance(value, torch.Tensor) else value.stride()
             for i, value in enumerate(node.meta.get("val") for node in given)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
+from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
 from regal.errors import PlanError
@@ -13,7 +14,7 @@ from regal.errors import PlanError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from torch.fx import Graph, GraphModule, Node
+    from torch.fx import Graph, Node
 
     Touchers = dict[int, list[Node]]  # storage -> nodes that read, write or make it
 
@@ -40,7 +41,8 @@ def require_same_meaning(
     The rules: the same nodes, each after what it reads; around every write to a storage the
     touchers of that storage stay on their sides; what draws random numbers, communicates or may
     have effects keeps its order; a result is written over an argument only where nothing else
-    needs that memory, which a kernel of this very graph made.
+    needs that memory, which a kernel of this very graph made. Bodies of control flow are judged
+    alike; nothing is overwritten in them.
 
     Args:
         before: the graph as traced; every tensor node has a fake tensor as `meta["val"]`.
@@ -69,6 +71,9 @@ def require_same_meaning(
         _require_free(old[name], position, touchers, place)
     inputs = [node.name for node in before.graph.nodes if node.op == "placeholder"]
     _require_rising(inputs, place, "inputs")
+    for name in (str(node.target) for node in before.graph.nodes if node.op == "get_attr"):
+        if isinstance(body := getattr(before, name, None), GraphModule):
+            require_same_meaning(body, getattr(after, name), {})
 
 
 def _require_same_arguments(old: Mapping[str, Node], after: Graph) -> None:

@@ -34,7 +34,7 @@ def kernels_of(node: Node) -> tuple[str, ...]:
         return (ATEN,)
     if node.target is CONVOLUTION:
         *_, dilation, transposed, _, _ = node.args
-        is_image = _value(node.args[0]).dim() == 4 and len(_ints(dilation)) == 2
+        is_image = _value(node.args[0]).dim() == 4 and len(dilation) == 2
         return (ATEN, ONEDNN) if is_image and not transposed else (ATEN,)
     if node.target is CONVOLUTION_BACKWARD:
         return (ATEN, SPLIT) if _is_pointwise_convolution(node) else (ATEN,)
@@ -89,8 +89,7 @@ def onednn_convolution(
     groups: int,
 ) -> torch.Tensor:
     """Return a convolution by oneDNN; its result has the layout of `x`."""
-    count = len(stride)
-    sizes = [wide(numbers, count) for numbers in (padding, stride, dilation)]
+    sizes = window_of(padding, stride, dilation)
     return aten.mkldnn_convolution.default(x, weight, bias, *sizes, groups)
 
 
@@ -131,9 +130,14 @@ def split_convolution_backward(
     return of_x, of_weight, of_bias
 
 
-def wide(numbers: Sequence[int], count: int) -> list[int]:
-    """Return one number per axis where one stands for all."""
-    return list(numbers) if len(numbers) == count else [numbers[0]] * count
+def window_of(
+    padding: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return all three with one number per axis of `stride`, also where one stands for all."""
+    count = len(stride)
+    rows = (padding, stride, dilation)
+    wide = [list(row) if len(row) == count else [row[0]] * count for row in rows]
+    return wide[0], wide[1], wide[2]
 
 
 def _has_onednn() -> bool:
@@ -144,8 +148,9 @@ def _is_pointwise_convolution(node: Node) -> bool:
     x, weight = _value(node.args[1]), _value(node.args[2])
     if x.dim() != 4 or node.args[7] or node.args[9] != 1:
         return False
-    ones = all(number == 1 for number in _ints(node.args[4]))
-    return tuple(weight.shape[2:]) == (1, 1) and ones and not any(_ints(node.args[5]))
+    stride, padding = node.args[4:6]
+    ones = all(number == 1 for number in stride)
+    return tuple(weight.shape[2:]) == (1, 1) and ones and not any(padding)
 
 
 def _is_product(args: Sequence[Any]) -> bool:
@@ -165,7 +170,3 @@ def _is_plain(node: Node) -> bool:
 def _value(node: Any) -> torch.Tensor:
     value: torch.Tensor = node.meta["val"]
     return value
-
-
-def _ints(numbers: Any) -> list[int]:
-    return list(numbers)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from regal._native import fingerprints
-from regal.backends.torch.kernels import wide
+from regal.backends.torch.kernels import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,11 +93,11 @@ def packing_of(args: Sequence[Any], input_shape: Sequence[int]) -> Packing:
         input_shape: of its image.
     """
     _, _, _, stride, padding, dilation, _, _, groups = args
-    count = len(stride)
+    padding, stride, dilation = map(tuple, window_of(padding, stride, dilation))
     return Packing(
-        padding=tuple(wide(padding, count)),
-        stride=tuple(wide(stride, count)),
-        dilation=tuple(wide(dilation, count)),
+        padding=padding,
+        stride=stride,
+        dilation=dilation,
         groups=groups,
         input_shape=tuple(input_shape),
     )
@@ -115,8 +115,7 @@ def packed_convolution(
     groups: int,
 ) -> torch.Tensor:
     """Return a convolution with a blocked weight; its result is channels last."""
-    count = len(stride)
-    sizes = [wide(numbers, count) for numbers in (padding, stride, dilation)]
+    sizes = window_of(padding, stride, dilation)
     return torch.ops.mkldnn._convolution_pointwise.default(
         x, packed, bias, *sizes, groups, "none", [], ""
     )

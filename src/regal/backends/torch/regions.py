@@ -11,6 +11,7 @@ from torch._guards import TracingContext, tracing
 from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.node import map_arg
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from regal.backends.torch.layouts import restrided, same_strides
@@ -125,7 +126,7 @@ class RegionDraft:
         for i, node in enumerate(self.nodes):
             copy = graph.node_copy(node, lambda each: made[each])
             copy.name = f"n{i}"
-            copy.meta = {"val": _faked(mode, copy)}
+            copy.meta = {"val": faked(mode, copy.target, copy.args, copy.kwargs)}
             made[node] = copy
         graph.output(tuple(made[node] for node in self.outputs))
         values = tuple(made[node].meta["val"] for node in self.outputs)
@@ -149,9 +150,19 @@ def conversion(
     given.meta["val"] = value
     kwargs = {"memory_format": memory_format}
     copy = graph.call_function(torch.ops.aten.clone.default, (given,), kwargs)
-    copy.meta = {"val": _faked(mode, copy)}
+    copy.meta = {"val": faked(mode, copy.target, copy.args, copy.kwargs)}
     graph.output((copy,))
     return Region(GraphModule(torch.nn.Module(), graph), (copy.meta["val"],), _key_of(graph))
+
+
+def faked(mode: FakeTensorMode, target: Any, args: Any, kwargs: Any) -> Any:
+    """Return the fake result of a call whose arguments are nodes with fake tensors."""
+
+    def fake(each: Node) -> Any:
+        return each.meta["val"]
+
+    with mode:
+        return target(*map_arg(args, fake), **map_arg(kwargs, fake))
 
 
 def _key_of(graph: FxGraph) -> str:
@@ -198,13 +209,3 @@ def compiled_call(region: Region) -> Call:
         compiled = compile_fx_inner(module, inputs)
     call: Call = getattr(compiled, "current_callable", None) or compiled
     return call
-
-
-def _faked(mode: FakeTensorMode, node: Node) -> Any:
-    def fake(each: Any) -> Any:
-        return each.meta["val"] if isinstance(each, Node) else each
-
-    args = torch.fx.node.map_arg(node.args, fake)
-    kwargs = torch.fx.node.map_arg(node.kwargs, fake)
-    with mode:
-        return node.target(*args, **kwargs)

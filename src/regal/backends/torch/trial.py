@@ -11,12 +11,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Interpreter, Node
 from torch.utils._pytree import tree_leaves
 
-from regal.backends.torch.fuse import TRACED, built, storages_of, written_storages
+from regal.backends.torch.fuse import TRACED, built, written_inputs
 from regal.backends.torch.layouts import same_strides
 from regal.errors import BackendError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from torch.fx import GraphModule
 
@@ -139,25 +139,26 @@ def settled(
     Raises:
         BackendError: the graph cannot be built, or its strides do not settle.
     """
+    written = written_inputs(module)
     for _ in range(ROUNDS):
         made = built(module, graph, kernels, wishes)
         probe = Probe(made.module)
         with torch.no_grad():
-            probe.run(*written_copied(made.module, args))
+            probe.run(*written_copied(args, written))
         if not probe.strides:
             return made, wishes
         wishes = replace(wishes, observed={**wishes.observed, **probe.strides})
     raise BackendError("the strides of results do not settle")
 
 
-def written_copied(module: GraphModule, args: list[Any]) -> list[Any]:
-    """Return the arguments of a graph; those that it writes to are copies."""
-    written = written_storages(module)
-    given = [node for node in module.graph.nodes if node.op == "placeholder"]
-    return [
-        copied_tensor(arg) if storages_of(node) & written else arg
-        for node, arg in zip(given, args, strict=True)
-    ]
+def written_copied(args: list[Any], written: Collection[int]) -> list[Any]:
+    """Return the arguments of a graph; those that it writes to are copies.
+
+    Args:
+        args: one per placeholder.
+        written: positions of those, see `written_inputs`.
+    """
+    return [copied_tensor(arg) if i in written else arg for i, arg in enumerate(args)]
 
 
 def copied_tensor(value: Any) -> Any:

@@ -188,7 +188,7 @@ def mutated_arguments(target: object, arguments: Mapping[str, object]) -> Iterat
             yield arguments[argument.name]
 
 
-def memory_of(value: torch.Tensor) -> tuple[int, object] | None:
+def memory_of(value: torch.Tensor) -> tuple[int, torch.UntypedStorage] | None:
     """Return the identity of the memory of a tensor; None: sparse ones and their like."""
     try:
         memory = value.untyped_storage()
