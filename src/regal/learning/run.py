@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from regal.learning.actors import MakeEnvironment
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
     from regal.learning.types import Environment, Trainable
     from regal.learning.workload import Workload
 
