@@ -26,6 +26,18 @@ def read_file(path: Path, what: str) -> bytes:
         raise UsageError(f"{what} '{path}' cannot be read: {error.strerror}") from None
 
 
+def read_text(path: Path, what: str) -> str:
+    """Return the text of an input file; `what` names its kind in messages.
+
+    Raises:
+        UsageError: see `read_file`; or it is not UTF-8.
+    """
+    try:
+        return read_file(path, what).decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"{what} '{path}' is not UTF-8 text") from None
+
+
 def require_file(path: Path, what: str) -> None:
     """Raise unless `path` is a file; `what` names its kind in messages.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -94,12 +95,16 @@ def test_no_gain_at_all_has_the_chance_1_and_five_families_have_none() -> None:
     assert p_value([(str(i), 1.0) for i in range(5)]) is None
 
 
-def test_the_primary_comparison_is_not_corrected_and_not_among_the_others() -> None:
-    first = primary_of(study(), study_rows())
+@pytest.mark.parametrize("system", ["all", "2"])
+def test_the_primary_comparison_is_not_corrected_and_not_among_the_others(system: str) -> None:
+    made = study()
+    assert made.primary is not None
+    made = replace(made, primary=replace(made.primary, system=system))
+    first = primary_of(made, study_rows())
     assert first is not None
     assert first.comparison.mean == pytest.approx(10)
     assert first.corrected == first.p < 0.05
-    others = secondary_of(study(), study_rows())
+    others = secondary_of(made, study_rows())
     named = [(one.comparison.method, one.comparison.budget) for one in others]
     assert named == [("b", "100 evaluations"), ("c", "50 evaluations"), ("c", "100 evaluations")]
     assert [one.corrected for one in others] == holm([one.p for one in others])

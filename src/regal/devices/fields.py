@@ -5,6 +5,7 @@ Messages name the file, the table and the key: "'x.toml': device 0: unknown key 
 
 from __future__ import annotations
 
+import tomllib
 from reprlib import repr as repr_of
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+def fields_of_toml(text: str, where: str) -> Fields:
+    """Return the table that a TOML text is; `where` names its file in messages.
+
+    Raises:
+        UsageError: it is not TOML.
+    """
+    try:
+        return Fields(tomllib.loads(text), where)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{where} is not TOML: {error}") from None
 
 
 class Fields:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from regal.devices.fields import Fields
+from regal.devices.fields import Fields, fields_of_toml
 from regal.devices.kinds import OP_KINDS
 from regal.devices.quantities import (
     byte_rate_text,
@@ -22,7 +21,7 @@ from regal.devices.quantities import (
 )
 from regal.devices.types import MOST_DEVICES, Device, Link, Pool, System
 from regal.errors import UsageError
-from regal.files import read_file
+from regal.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,12 +41,7 @@ def read_system(path: Path, copies: int | None = None) -> System:
     Raises:
         UsageError: the file cannot be read or says something wrong; names file, table and key.
     """
-    data = read_file(path, "devices file")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise UsageError(f"devices file '{path}' is not UTF-8 text") from None
-    return system_from_toml(text, str(path), copies)
+    return system_from_toml(read_text(path, "devices file"), str(path), copies)
 
 
 def system_from_toml(text: str, name: str, copies: int | None = None) -> System:
@@ -56,11 +50,7 @@ def system_from_toml(text: str, name: str, copies: int | None = None) -> System:
     Raises:
         UsageError: says what is wrong in one line.
     """
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"devices file '{name}' is not TOML: {error}") from None
-    fields = Fields(document, f"devices file '{name}'")
+    fields = fields_of_toml(text, f"devices file '{name}'")
     title = fields.text("name") if "name" in fields else name
     has_contention = fields.flag("contention") if "contention" in fields else True
     counts_live = fields.flag("capacity_counts_live") if "capacity_counts_live" in fields else True

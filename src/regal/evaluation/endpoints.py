@@ -51,7 +51,7 @@ def secondary_of(suite: Suite, rows: Sequence[Row]) -> list[Tested]:
         if (p := one.p_value) is not None
         and not (
             first is not None
-            and first.system == ALL_SYSTEMS
+            and first.system in (ALL_SYSTEMS, one.system)
             and (pair.method, pair.against) == (first.method, first.against)
             and (one.objective, one.budget) == (first.objective, first.budget)
         )

@@ -10,7 +10,7 @@ from regal.evaluation.rows import all_rows, has_rows
 from regal.evaluation.suite import BALANCED, budgets_of, weights_of
 from regal.evaluation.suite_file import suite_named
 from regal.evaluation.tables import report
-from regal.files import read_file, write_atomically
+from regal.files import read_text, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +39,7 @@ def regenerate(page: Path, results: Path, names: Sequence[str]) -> list[str]:
     Raises:
         UsageError: a marker, its end, a suite or its row file is missing, or the page is no text.
     """
-    try:
-        text = read_file(page, "page").decode()
-    except UnicodeDecodeError:
-        raise UsageError(f"page '{page}' is not UTF-8 text") from None
+    text = read_text(page, "page")
     done = []
     for name in names or _marked(text):
         suite = suite_named(name)

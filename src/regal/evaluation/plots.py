@@ -87,15 +87,10 @@ def line_chart(title: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> 
         ]
     middle = (LEFT + WIDTH - RIGHT) / 2
     rows.append(_text(middle, HEIGHT - 8, "evaluations", anchor="middle"))
-    for i, (name, line) in enumerate(lines.items()):
-        color = COLORS[i % len(COLORS)]
-        path = " ".join(f"{x_of(n)},{y_of(percent)}" for n, percent in line)
-        rows += [
-            f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>',
-            *(f'<circle cx="{x_of(n)}" cy="{y_of(p)}" r="2.5" fill="{color}"/>' for n, p in line),
-            _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
-        ]
-    return picture(title, WIDTH, HEIGHT, rows)
+    placed = {
+        name: [(x_of(n), y_of(percent)) for n, percent in line] for name, line in lines.items()
+    }
+    return picture(title, WIDTH, HEIGHT, rows + _lines_with_dots(placed, radius=2.5))
 
 
 def front_chart(title: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
@@ -133,15 +128,10 @@ def front_chart(title: str, lines: Mapping[str, Sequence[tuple[float, float]]]) 
         ]
     rows.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "running time", anchor="middle"))
     rows.append(_text(LEFT + 6, TOP + 14, "peak memory"))
-    for i, (name, line) in enumerate(lines.items()):
-        color = COLORS[i % len(COLORS)]
-        path = " ".join(f"{x_of(x)},{y_of(y)}" for x, y in line)
-        rows += [
-            f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>',
-            *(f'<circle cx="{x_of(x)}" cy="{y_of(y)}" r="3" fill="{color}"/>' for x, y in line),
-            _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
-        ]
-    return picture(title, WIDTH, HEIGHT, rows)
+    placed = {
+        name: [(x_of(time), y_of(peak)) for time, peak in line] for name, line in lines.items()
+    }
+    return picture(title, WIDTH, HEIGHT, rows + _lines_with_dots(placed, radius=3))
 
 
 def gain_chart(title: str, found: Sequence[Comparison]) -> str:
@@ -170,6 +160,22 @@ def gain_chart(title: str, found: Sequence[Comparison]) -> str:
             _text(MARGIN + LABEL + BAR + 12, y + 4, f"{one.mean:+.2f}"),
         ]
     return picture(title, 2 * MARGIN + LABEL + BAR + 80, height, rows)
+
+
+def _lines_with_dots(
+    lines: Mapping[str, Sequence[tuple[float, float]]], *, radius: float
+) -> list[str]:
+    """Return a line of its own color per name through its points (pixels), and the names."""
+    rows = []
+    for i, (name, line) in enumerate(lines.items()):
+        color = COLORS[i % len(COLORS)]
+        path = " ".join(f"{x},{y}" for x, y in line)
+        rows += [
+            f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>',
+            *(f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{color}"/>' for x, y in line),
+            _text(WIDTH - RIGHT + 10, TOP + 12 + 16 * i, name, color=color),
+        ]
+    return rows
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:

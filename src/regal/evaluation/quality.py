@@ -29,7 +29,7 @@ class Reached:
     runs: int  # graphs, systems and seeds
     share: float  # percent of the runs that got there
     interval: tuple[float, float] | None  # of the share
-    evaluations: float  # median; infinite where fewer than half got there
+    evaluations: float  # median; infinite where at most half got there
     seconds: float  # median, CPU time
     longest: float  # median of the CPU seconds of the longest run that there is
 
@@ -39,7 +39,8 @@ def reached(suite: Suite, rows: Sequence[Row]) -> list[Reached]:
 
     Only runs that evaluations limit count, and they are looked at when their budgets end, which is
     the same for all methods: a smaller budget is the beginning of a larger one. The best value is
-    that of all rows of the problem. Problems whose best value is 0 are left out.
+    that of all rows of the problem. Problems whose best value is 0 are left out, and what no run of
+    the method could do.
     """
     known = extremes(rows)
     found = []

@@ -65,7 +65,7 @@ def quality_table(suite: Suite, rows: Sequence[Row]) -> str:
     times = {(one.objective, one.percent): one.seconds for one in found if one.method == main}
     lines = [
         "How soon a method comes so close to the best value that any run of the problem found:"
-        " share of the runs that do, median evaluations and CPU seconds (`>`: fewer than half do"
+        " share of the runs that do, median evaluations and CPU seconds (`>`: at most half do"
         f" within their longest run), and the ratio of the seconds to those of {main}. All methods"
         " are looked at when their budgets end.",
         "",
@@ -78,7 +78,7 @@ def quality_table(suite: Suite, rows: Sequence[Row]) -> str:
 
 def fronts_table(suite: Suite, rows: Sequence[Row]) -> str:
     """Return what methods offer between time and memory."""
-    found = fronts(suite, rows, suite.references[0].method)
+    found = {one.method: fronts(suite, rows, one.method) for one in suite.references}
     heads = [f"{objective}: time, peak" for objective in suite.objectives]
     lines = [
         "Time against memory, one point per objective. The hypervolume is the area between the"
@@ -90,7 +90,7 @@ def fronts_table(suite: Suite, rows: Sequence[Row]) -> str:
     ]
     for reference in suite.references:
         against = reference.method
-        for one in fronts(suite, rows, against):
+        for one in found[against]:
             is_meant = not reference.methods or one.method in reference.methods
             if one.method != against and is_meant:
                 lines.append(_front_line(one, against))
@@ -100,7 +100,7 @@ def fronts_table(suite: Suite, rows: Sequence[Row]) -> str:
         "",
         line_of(["budget", "method", "hypervolume", *heads]),
         "|---|---|--:|" + "--:|" * len(heads),
-        *(_point_line(one, suite.objectives) for one in found),
+        *(_point_line(one, suite.objectives) for one in found[suite.references[0].method]),
     ]
     return "\n".join(lines)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from regal.data.split import SIDES
 from regal.data.synthetic import FAMILIES
-from regal.devices.fields import Fields
+from regal.devices.fields import fields_of_toml
 from regal.errors import UsageError
 from regal.evaluation.methods import MethodEntry, require_known
 from regal.evaluation.planted import PLANTED
@@ -29,11 +28,13 @@ from regal.evaluation.suite import (
     budgets_of,
     weights_of,
 )
-from regal.files import read_file
+from regal.files import read_text
 from regal.search.devices.objectives import Weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from regal.devices.fields import Fields
 
 SHIPPED: Final = Path(__file__).parent / "suites"
 SUFFIX = ".toml"
@@ -57,10 +58,7 @@ def suite_named(text: str) -> Suite:
             known = ", ".join(suite_names())
             raise UsageError(f"unknown suite '{text}'; give a {SUFFIX} file, or one of {known}")
         path = SHIPPED / f"{text}{SUFFIX}"
-    try:
-        return suite_from_toml(read_file(path, "suite").decode(), str(path))
-    except UnicodeDecodeError:
-        raise UsageError(f"suite '{path}' is not UTF-8 text") from None
+    return suite_from_toml(read_text(path, "suite"), str(path))
 
 
 def suite_from_toml(text: str, name: str) -> Suite:
@@ -69,11 +67,7 @@ def suite_from_toml(text: str, name: str) -> Suite:
     Raises:
         UsageError: says what is wrong in one line.
     """
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"suite '{name}' is not TOML: {error}") from None
-    fields = Fields(document, f"suite '{name}'")
+    fields = fields_of_toml(text, f"suite '{name}'")
     suite = Suite(
         name=fields.text("name"),
         about=fields.text("about"),

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regal import _native
 from regal.baselines.devices.means import mean_durations
-from regal.baselines.devices.reinforce import Learner, cost_of, sampled
-from regal.baselines.devices.rules import is_used_up
+from regal.baselines.devices.reinforce import Learner, allowed_devices, learned_outcome, sampled
 from regal.baselines.devices.sequence_network import gradient, new_parameters, walk
 from regal.cost.types import FORBIDDEN
-from regal.search.devices.outcomes import simulated_outcome
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from regal._native import Cancel, NamedSchedule
+    from regal._native import Cancel
+    from regal.baselines.devices.reinforce import Flags, Ints, Parameters, Reals
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import DeviceOutcome, Objective
     from regal.search.types import Budget
 
-    Ints = NDArray[np.int64]
-    Reals = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
-
 MOST_STEPS = 128  # the paper cuts its graphs to 83-280 groups
 HIDDEN = 32
-SAMPLES = 16  # per update
 LEARNING_RATE = 3e-3
 ENTROPY_BONUS = 0.01
 
@@ -62,48 +56,37 @@ def graph_as_sequence(
     started = time.perf_counter()
     rng = np.random.default_rng(seed)
     steps = _Steps.of(problem)
-    weights = new_parameters(steps.features.shape[1], problem.n_devices, HIDDEN, rng)
-    learner = Learner(weights, LEARNING_RATE)
-    order = (
-        _native.PlacementOrder.LIST if objective.per_ns > 0 else _native.PlacementOrder.SAFE_MEMORY
-    )
-    best: NamedSchedule | None = None
-    done = 0
-    was_interrupted = False
-    try:
-        while best is None or not (
-            was_interrupted or done == budget.evaluations or is_used_up(budget, started)
-        ):
-            left = SAMPLES if budget.evaluations is None else budget.evaluations - done
-            count = min(SAMPLES, left)
-            samples = walk(
-                weights,
-                steps.features,
-                steps.allowed,
-                count,
-                lambda _, p: sampled(p, rng.random(len(p))),
-            )
-            found = _native.placed_schedules(
-                problem.native,
-                np.ascontiguousarray(samples.devices.T[:, steps.of_op]),
-                order,
-                True,
-                objective.per_ns,
-                objective.per_byte,
-                threads,
-            )
-            for schedule in found:
-                if best is None or schedule.score.is_better_than(best.score):
-                    best = schedule
-            done += count
-            blame = learner.blame(np.array([cost_of(schedule, problem) for schedule in found]))
-            learner.update(gradient(weights, samples, blame / count, ENTROPY_BONUS / count))
-            was_interrupted = cancel is not None and cancel.is_cancelled
-    except KeyboardInterrupt:
-        if best is None:
-            raise
-        was_interrupted = True
-    return simulated_outcome(problem, best.schedule, done, started, was_interrupted=was_interrupted)
+    network = _Network(steps, problem.n_devices, rng)
+    learner = Learner(network.weights, LEARNING_RATE)
+    outcome = learned_outcome(
+        problem, objective, budget, network, learner,
+        started=started, threads=threads, cancel=cancel,
+    )  # fmt: skip
+    return replace(outcome, curve=())  # its rows in benchmarks/results have none
+
+
+class _Network:
+    """A `Sampler`: a network that walks along the steps of the graph."""
+
+    def __init__(self, steps: _Steps, n_devices: int, rng: np.random.Generator) -> None:
+        self._steps = steps
+        self._rng = rng
+        self.weights = new_parameters(steps.features.shape[1], n_devices, HIDDEN, rng)
+
+    def draw(self, count: int) -> Ints:
+        """Return (count, N) devices."""
+        self._walk = walk(
+            self.weights,
+            self._steps.features,
+            self._steps.allowed,
+            count,
+            lambda _, p: sampled(p, self._rng.random(len(p))),
+        )
+        return self._walk.devices.T[:, self._steps.of_op]
+
+    def slope(self, blame: Reals) -> Parameters:
+        """Return the gradient at what was drawn last; see `Sampler`."""
+        return gradient(self.weights, self._walk, blame, ENTROPY_BONUS / len(blame))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +117,7 @@ class _Steps:
             of_op = _merged(of_op, problem)
         return cls(
             of_op=of_op,
-            allowed=_allowed(of_op, problem),
+            allowed=allowed_devices(of_op, problem),
             features=_features(of_op, position, problem),
         )
 
@@ -155,7 +138,7 @@ def _merged(of_op: Ints, problem: ScheduleProblem) -> Ints:
     Where neighbors have no device in common a new step begins, so there may be more than
     `MOST_STEPS`.
     """
-    allowed = _allowed(of_op, problem)
+    allowed = allowed_devices(of_op, problem)
     work = np.bincount(of_op, mean_durations(problem))
     merged = np.zeros(len(work), dtype=np.int64)
     share = work.sum() / MOST_STEPS
@@ -171,13 +154,6 @@ def _merged(of_op: Ints, problem: ScheduleProblem) -> Ints:
         filled += work[step]
         merged[step] = current
     return merged[of_op]
-
-
-def _allowed(of_op: Ints, problem: ScheduleProblem) -> Flags:
-    refusals = np.zeros((int(of_op.max(initial=-1)) + 1, problem.n_devices), dtype=np.int64)
-    np.add.at(refusals, of_op, problem.durations == FORBIDDEN)
-    allowed: Flags = refusals == 0
-    return allowed
 
 
 def _features(of_op: Ints, position: Ints, problem: ScheduleProblem) -> Reals:

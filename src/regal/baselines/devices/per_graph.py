@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regal import _native
-from regal.baselines.devices.reinforce import Learner, cost_of, sampled
-from regal.baselines.devices.rules import is_used_up
-from regal.cost.types import FORBIDDEN
-from regal.search.devices.outcomes import simulated_outcome
-from regal.search.devices.types import CurvePoint
+from regal.baselines.devices.reinforce import Learner, allowed_devices, learned_outcome, sampled
 
 if TYPE_CHECKING:
-    from regal._native import Cancel, NamedSchedule
-    from regal.baselines.devices.reinforce import Ints, Reals
+    from regal._native import Cancel
+    from regal.baselines.devices.reinforce import Ints, Parameters, Reals
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.search.devices.types import DeviceOutcome, Objective
     from regal.search.types import Budget
 
-SAMPLES = 16  # per update
 LEARNING_RATE = 0.1  # chosen on the training side, of 0.03, 0.1 and 0.3
 ENTROPY_BONUS = 0.01
 NEVER = -1e9  # logit of a device that cannot run an op
@@ -48,63 +41,31 @@ def per_graph_reinforce(
     Cost: per 16 evaluations 16 simulations and O(16 N D).
     """
     started = time.perf_counter()
-    rng = np.random.default_rng(seed)
-    groups: Ints = problem.native.group.astype(np.int64)
-    logits = _first_logits(problem, groups)
-    weights = {"logits": logits}
-    learner = Learner(weights, LEARNING_RATE)
-    order = (
-        _native.PlacementOrder.LIST if objective.per_ns > 0 else _native.PlacementOrder.SAFE_MEMORY
+    table = _Table(problem, np.random.default_rng(seed))
+    learner = Learner(table.weights, LEARNING_RATE)
+    return learned_outcome(
+        problem, objective, budget, table, learner, started=started, threads=threads, cancel=cancel
     )
-    best: NamedSchedule | None = None
-    curve: list[CurvePoint] = []
-    done = 0
-    was_interrupted = False
-    try:
-        while best is None or not (
-            was_interrupted or done == budget.evaluations or is_used_up(budget, started)
-        ):
-            left = SAMPLES if budget.evaluations is None else budget.evaluations - done
-            count = min(SAMPLES, left)
-            chances = _chances(logits)
-            drawn = np.stack([sampled(chances, rng.random(len(chances))) for _ in range(count)])
-            found = _native.placed_schedules(
-                problem.native,
-                np.ascontiguousarray(drawn[:, groups]),
-                order,
-                True,
-                objective.per_ns,
-                objective.per_byte,
-                threads,
-            )
-            done += count
-            for schedule in found:
-                if best is None or schedule.score.is_better_than(best.score):
-                    best = schedule
-            if best is not None and best.score.overflow == 0:
-                value = best.score.value
-                if not curve or value < curve[-1].value:
-                    seconds = time.perf_counter() - started
-                    curve.append(CurvePoint(evaluations=done, seconds=seconds, value=value))
-            blame = learner.blame(np.array([cost_of(schedule, problem) for schedule in found]))
-            learner.update({"logits": _slope(chances, drawn, blame / count)})
-            was_interrupted = cancel is not None and cancel.is_cancelled
-    except KeyboardInterrupt:
-        if best is None:
-            raise
-        was_interrupted = True
-    outcome = simulated_outcome(
-        problem, best.schedule, done, started, was_interrupted=was_interrupted
-    )
-    return replace(outcome, curve=tuple(curve))
 
 
-def _first_logits(problem: ScheduleProblem, groups: Ints) -> Reals:
-    """Return (G, D) zeros, and NEVER where an op of the group cannot run."""
-    refusals = np.zeros((int(groups.max(initial=-1)) + 1, problem.n_devices), dtype=np.int64)
-    np.add.at(refusals, groups, problem.durations == FORBIDDEN)
-    logits: Reals = np.where(refusals > 0, NEVER, 0.0)
-    return logits
+class _Table:
+    """A `Sampler`: a logit per group of ops and device, 0 at first."""
+
+    def __init__(self, problem: ScheduleProblem, rng: np.random.Generator) -> None:
+        self._groups: Ints = problem.native.group.astype(np.int64)
+        allowed = allowed_devices(self._groups, problem)
+        self.weights: Parameters = {"logits": np.where(allowed, 0.0, NEVER)}
+        self._rng = rng
+
+    def draw(self, count: int) -> Ints:
+        """Return (count, N) devices."""
+        self._odds = odds = _chances(self.weights["logits"])
+        self._drawn = np.stack([sampled(odds, self._rng.random(len(odds))) for _ in range(count)])
+        return self._drawn[:, self._groups]
+
+    def slope(self, blame: Reals) -> Parameters:
+        """Return the gradient at what was drawn last; see `Sampler`."""
+        return {"logits": _slope(self._odds, self._drawn, blame)}
 
 
 def _chances(logits: Reals) -> Reals:

@@ -2,22 +2,116 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from regal import _native
+from regal.baselines.devices.rules import is_used_up
+from regal.cost.types import FORBIDDEN
+from regal.search.devices.outcomes import simulated_outcome
+from regal.search.devices.types import CurvePoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from regal._native import NamedSchedule
+    from regal._native import Cancel, NamedSchedule
     from regal.plan.schedule_problem import ScheduleProblem
+    from regal.search.devices.types import DeviceOutcome, Objective
+    from regal.search.types import Budget
 
+    Flags = NDArray[np.bool_]
     Ints = NDArray[np.int64]
     Reals = NDArray[np.float64]
     Parameters = dict[str, Reals]
 
+SAMPLES = 16  # per update
 MOST_NORM = 1.0  # of a gradient
 MEMORY = 0.9  # of the moving baseline
+
+
+class Sampler(Protocol):
+    """What is learned: chances of devices, and how they change with its weights."""
+
+    def draw(self, count: int) -> Ints:
+        """Return (count, N) devices."""
+
+    def slope(self, blame: Reals) -> Parameters:
+        """Return the gradient of mean blame * log chance - bonus * entropy at what was drawn last.
+
+        Args:
+            blame: (B,), over B.
+        """
+
+
+def learned_outcome(
+    problem: ScheduleProblem,
+    objective: Objective,
+    budget: Budget,
+    sampler: Sampler,
+    learner: Learner,
+    *,
+    started: float,
+    threads: int,
+    cancel: Cancel | None,
+) -> DeviceOutcome:
+    """Return the best schedule that was sampled while the sampler learned, and its curve.
+
+    Each sample is one evaluation: it is list-scheduled (memory: run in a memory-saving order) and
+    simulated.
+    """
+    order = (
+        _native.PlacementOrder.LIST if objective.per_ns > 0 else _native.PlacementOrder.SAFE_MEMORY
+    )
+    best: NamedSchedule | None = None
+    curve: list[CurvePoint] = []
+    done = 0
+    was_interrupted = False
+    try:
+        while best is None or not (
+            was_interrupted or done == budget.evaluations or is_used_up(budget, started)
+        ):
+            left = SAMPLES if budget.evaluations is None else budget.evaluations - done
+            count = min(SAMPLES, left)
+            found = _native.placed_schedules(
+                problem.native,
+                np.ascontiguousarray(sampler.draw(count)),
+                order,
+                True,
+                objective.per_ns,
+                objective.per_byte,
+                threads,
+            )
+            done += count
+            for schedule in found:
+                if best is None or schedule.score.is_better_than(best.score):
+                    best = schedule
+            if best is not None and best.score.overflow == 0:
+                value = best.score.value
+                if not curve or value < curve[-1].value:
+                    seconds = time.perf_counter() - started
+                    curve.append(CurvePoint(evaluations=done, seconds=seconds, value=value))
+            blame = learner.blame(np.array([cost_of(schedule, problem) for schedule in found]))
+            learner.update(sampler.slope(blame / count))
+            was_interrupted = cancel is not None and cancel.is_cancelled
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        was_interrupted = True
+    outcome = simulated_outcome(
+        problem, best.schedule, done, started, was_interrupted=was_interrupted
+    )
+    return replace(outcome, curve=tuple(curve))
+
+
+def allowed_devices(of_op: Ints, problem: ScheduleProblem) -> Flags:
+    """Return (G, D): whether all ops of a group can run on a device; `of_op`: op -> group."""
+    refusals = np.zeros((int(of_op.max(initial=-1)) + 1, problem.n_devices), dtype=np.int64)
+    np.add.at(refusals, of_op, problem.durations == FORBIDDEN)
+    allowed: Flags = refusals == 0
+    return allowed
 
 
 def sampled(probabilities: Reals, chances: Reals) -> Ints:
