@@ -314,6 +314,9 @@ def _goes_on_exactly(config: TrainConfig) -> None:
         assert first["counts"] == second["counts"]
         for key, values in first["network"]["weights"].items():
             assert torch.equal(values, second["network"]["weights"][key]), key
+        other = dataclasses.replace(longer, prior=dataclasses.replace(config.prior, decay=0.5))
+        with pytest.raises(UsageError, match="other options of 'prior'"):
+            run_training(other, parts, resume=True, report=ignore)
         problem = random_problem(3, 20)
         PriorMethod(policy=str(done.policy))(
             problem, TIME, Budget(evaluations=200), seed=0, threads=1

@@ -47,6 +47,24 @@ def config_to_dict(config: TrainConfig) -> dict[str, Any]:
     return asdict(config)
 
 
+def require_same_options(written: Mapping[str, Any], config: TrainConfig, path: Path) -> None:
+    """Raise unless a checkpoint's configuration fits: what its run learns is the same.
+
+    Options that have been added since have their defaults. The trainer's may differ (more
+    iterations), and who runs the searches.
+
+    Raises:
+        UsageError: another part differs.
+    """
+    old, wanted = config_to_dict(config_of(written)), config_to_dict(config)
+    for part in wanted:
+        if part not in ("actors", "trainer") and old[part] != wanted[part]:
+            raise UsageError(
+                f"checkpoint '{path}' was written with other options of '{part}'; use its"
+                " configuration, or another folder"
+            )
+
+
 def _set(table: dict[str, Any], override: str) -> None:
     key, sign, text = override.partition("=")
     if not sign or not key.strip():

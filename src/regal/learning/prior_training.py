@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from regal.learning.config import config_to_dict, require_same_options
 from regal.learning.options import REINFORCE
 from regal.learning.prior_arms import ArmTask, Steps, greedy_gain, learn, sampled
 from regal.learning.prior_choice import Chosen
@@ -238,6 +239,7 @@ class PriorTrainer:
 
     def _save(self, path: Path) -> None:
         state = {
+            "config": config_to_dict(self._config),
             "network": self._state_of_network(),
             "weights": self.network.state_dict(),
             "optimizer": self._adam.state_dict(),
@@ -250,14 +252,15 @@ class PriorTrainer:
         save_whole(path, state)
 
     def restore(self, path: Path) -> None:
-        """Become the trainer that wrote a checkpoint of the same configuration.
+        """Become the trainer that wrote a checkpoint.
 
         Only checkpoints of one's own; see `saved_state`.
 
         Raises:
-            UsageError: it cannot be read.
+            UsageError: it was written by another configuration, or cannot be read.
         """
         state = saved_state(path)
+        require_same_options(state["config"], self._config, path)
         self._adopt(network_of(state["network"]))
         self._average = state["network"]["weights"]
         self.network.load_state_dict(state["weights"])

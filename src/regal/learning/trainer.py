@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from regal.errors import UsageError
-from regal.learning.config import config_of, config_to_dict
+from regal.learning.config import config_to_dict, require_same_options
 from regal.learning.learner import Learner, advantages
 from regal.learning.replay import Experience
 from regal.learning.standing import Standing, save_whole, saved_state
@@ -187,15 +186,7 @@ class Trainer:
             UsageError: it was written by another configuration, or cannot be read.
         """
         state = saved_state(path)
-        # Options that have been added since have their defaults.
-        written = config_to_dict(config_of(state["config"]))
-        wanted = config_to_dict(self._config)
-        for part in wanted:
-            if part not in ("actors", "trainer") and written.get(part) != wanted[part]:
-                raise UsageError(
-                    f"checkpoint '{path}' was written with other options of '{part}'; use its"
-                    " configuration, or another folder"
-                )
+        require_same_options(state["config"], self._config, path)
         self._learner.restore(state["learner"])
         self._rng.bit_generator.state = state["rng"]
         self._standing.restore(state)
