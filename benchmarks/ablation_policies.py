@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "configs" / "paper.toml"

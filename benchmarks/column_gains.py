@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regal.learning.columns_environment import ColumnTask
+from regal.learning.environment import strategy
 from regal.learning.options import DataOptions
 from regal.learning.prior_arms import ArmTask
 from regal.learning.types import TaskSpec
@@ -29,10 +30,7 @@ from regal.policy.choice import DEFAULT, network_for
 from regal.policy.columns import column_prior, learned_rule, plain_rule
 from regal.policy.model import PRIOR, load_network
 from regal.policy.prior import PriorGuide, network_says
-from regal.search.devices.compact import decoder_for
-from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.devices.guided import first_progress
-from regal.search.types import Budget
 
 if TYPE_CHECKING:
     from regal.policy.model import PolicyNetwork
@@ -108,14 +106,7 @@ def value_from(task: ColumnTask, prior: WeightPrior | None, evaluations: int, se
     """Return the mean logarithm of what the strategy reaches."""
     values = []
     for seed in range(seeds):
-        found = run_device_es(
-            task.compact,
-            task.objective,
-            Budget(evaluations=evaluations),
-            seed=seed,
-            options=DeviceEsOptions(decoder=decoder_for(task.objective)),
-            prior=prior,
-        )
+        found = strategy(task.compact, task.objective, evaluations, seed, prior)
         values.append(math.log(task.cost_of(found.schedule)))
     return float(np.mean(values))
 

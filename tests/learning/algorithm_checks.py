@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
+from regal.errors import UsageError
 from regal.learning.evolution import centered_ranks, draw_moves, set_gradient
 from regal.learning.learner import advantages, preference_gain
 from regal.learning.metrics import Metrics
@@ -18,13 +19,14 @@ from regal.learning.network import new_network
 from regal.learning.options import ALGORITHMS
 from regal.learning.paper import PaperPolicy
 from regal.learning.replay import Experience
+from regal.learning.run import CONFIG, run_training
 from regal.learning.toy import ToyEnvironment
 from regal.learning.trainer import CHECKPOINT
 from regal.learning.types import TaskSpec
+from tests.learning.children import ignore, run_named
 from tests.learning.torch_checks import (
     SMALL,
     averaging,
-    ignore,
     moved,
     share_learned,
     toy_config,
@@ -146,13 +148,22 @@ def a_checkpoint_from_before_an_option_was_added_is_resumed() -> None:
         assert trainer.state()["counts"] == state["counts"]
 
 
-def main(names: list[str]) -> None:
-    """Run the checks of these names."""
-    torch.set_num_threads(1)
-    for name in names:
-        globals()[name]()
-        print("passed", name)
+def a_checkpoint_of_other_options_is_refused_and_the_folder_stays_as_it_was() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        run_training(toy_config(iterations=1), path, resume=False, report=ignore)
+        before = (path / CONFIG).read_bytes()
+        config = toy_config(iterations=2)
+        other = dataclasses.replace(
+            config, learner=dataclasses.replace(config.learner, learning_rate=1.0)
+        )
+        with pytest.raises(UsageError, match="other options of 'learner'"):
+            run_training(other, path, resume=True, report=ignore)
+        assert (path / CONFIG).read_bytes() == before
+        (path / CHECKPOINT).write_bytes(b"broken")
+        with pytest.raises(UsageError, match=r"checkpoint.pt' cannot be read: [^\n]+$"):
+            run_training(config, path, resume=True, report=ignore)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_named(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,16 +31,14 @@ from regal.policy.inputs import CONTEXT, PolicyInputs, policy_inputs
 from regal.policy.model import COLUMNS, PolicyNetwork
 from regal.policy.prior import PriorMethod
 from regal.search.devices.compact import compact_devices
-from regal.search.devices.types import CurvePoint, Objective
 from regal.search.types import Budget
-from tests.policy.problems import random_problem
+from tests.learning.children import ignore, run_named
+from tests.policy.problems import MEMORY, TIME, random_problem
 
 if TYPE_CHECKING:
     from regal.learning.columns import RuleDistribution
-    from regal.learning.trainer import Progress
+    from regal.search.devices.types import CurvePoint, Objective
 
-TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
-MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
 SMALL = NetworkOptions(hidden=8, layers=2)
 WIDTH = len(_native.device_feature_names())
 
@@ -64,10 +61,6 @@ def moved(seed: int = 0) -> ColumnNetwork:
 
 def distribution_of(inputs: PolicyInputs, network: ColumnNetwork) -> RuleDistribution:
     return ColumnPolicy(network, ColumnOptions(directions=6)).distribution(inputs)
-
-
-def ignore(progress: Progress) -> None:
-    del progress
 
 
 # What follows are the checks.
@@ -246,13 +239,5 @@ def a_run_leaves_a_policy_and_goes_on_exactly() -> None:
         assert first["gain"] == 0.0  # an untrained network is the plain heuristic
 
 
-def main(names: list[str]) -> None:
-    """Run the checks of these names."""
-    torch.set_num_threads(1)
-    for name in names:
-        globals()[name]()
-        print("passed", name)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_named(globals())

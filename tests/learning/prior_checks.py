@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 import torch
 
+from regal.errors import UsageError
 from regal.learning.config import config_of
 from regal.learning.prior_arms import ArmTask, Speaker, Steps, learn, sampled
 from regal.learning.prior_choice import Chosen
@@ -27,15 +28,13 @@ from regal.policy.model import PRIOR, PolicyNetwork
 from regal.policy.prior import PriorMethod
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.guide import ARMS, RULE_ARMS
-from regal.search.devices.types import Objective
 from regal.search.types import Budget
-from tests.policy.problems import random_problem
+from tests.learning.children import ignore, run_named
+from tests.policy.problems import TIME, random_problem
 
 if TYPE_CHECKING:
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
 
-TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 TINY = {
     "policy": PRIOR,
     "data": {
@@ -81,10 +80,6 @@ def states_for(objective: str, count: int) -> torch.Tensor:
     states[:, CONTEXT.index("is_balanced")] = balanced
     states[:, SPENT].abs_()
     return states
-
-
-def ignore(progress: Progress) -> None:
-    """Do nothing."""
 
 
 def modes_cover_the_problems_one_by_one() -> None:
@@ -319,19 +314,25 @@ def _goes_on_exactly(config: TrainConfig) -> None:
         assert first["counts"] == second["counts"]
         for key, values in first["network"]["weights"].items():
             assert torch.equal(values, second["network"]["weights"][key]), key
+        other = dataclasses.replace(longer, prior=dataclasses.replace(config.prior, decay=0.5))
+        with pytest.raises(UsageError, match="other options of 'prior'"):
+            run_training(other, parts, resume=True, report=ignore)
         problem = random_problem(3, 20)
         PriorMethod(policy=str(done.policy))(
             problem, TIME, Budget(evaluations=200), seed=0, threads=1
         )
 
 
-def main(names: list[str]) -> None:
-    """Run the checks of these names."""
-    torch.set_num_threads(1)
-    for name in names:
-        globals()[name]()
-        print("passed", name)
+def what_its_training_does_not_do_is_refused() -> None:
+    for table, text in (
+        ({"learner": {"algorithm": "es"}}, "does not learn by 'es'"),
+        ({"actors": {"kind": "threads"}}, "searches in this process"),
+    ):
+        config = config_of({**TINY, **table})
+        with pytest.raises(UsageError, match=text):
+            run_training(config, Path("no-run"), resume=False, report=ignore)
+    assert not Path("no-run").exists()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_named(globals())

@@ -87,7 +87,15 @@ def test_evolution_does_not_imitate(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_missing_or_no_toml_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"config '.*' does not exist"):
         read_config(tmp_path / "absent.toml")
-    with pytest.raises(UsageError, match="is not TOML"):
-        read_config(written(tmp_path, "a = = 1"))
+    with pytest.raises(UsageError, match=r"config '.*' is not a file"):
+        read_config(tmp_path)
+    for text in ("a = = 1", "a = " + 10_000 * "["):
+        with pytest.raises(UsageError, match=r"config '.*' is not TOML"):
+            read_config(written(tmp_path, text))
+
+
+def test_an_override_that_is_nested_too_deep_is_a_text(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'trainer.iterations' is '\[\["):
+        read_config(written(tmp_path), ["trainer.iterations=" + 10_000 * "["])

@@ -1,15 +1,8 @@
 """Networks, learners and trainers; in child processes, skipped where torch is not installed."""
 
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
+from tests.learning.children import needs, run_checks
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-MISSING = [name for name in ("torch", "onnxscript") if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+pytestmark = needs("torch", "onnxscript")
 
 # Torch takes seconds to load: checks of a kind share a process.
 NETWORK = (
@@ -39,6 +32,7 @@ ALGORITHMS = (
 RESUMED = (
     "every_algorithm_goes_on_exactly_after_an_interruption",
     "a_checkpoint_from_before_an_option_was_added_is_resumed",
+    "a_checkpoint_of_other_options_is_refused_and_the_folder_stays_as_it_was",
 )
 TRAINER = (
     "a_run_that_was_interrupted_goes_on_exactly",
@@ -46,56 +40,42 @@ TRAINER = (
 )
 
 
-def run_checks(*names: str, module: str = "torch_checks") -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.learning.{module}", *names],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert [line for line in done.stdout.splitlines() if line.startswith("passed")] == [
-        f"passed {name}" for name in names
-    ]
-
-
 def test_the_network_sees_the_graph_and_not_the_numbers_of_ops() -> None:
-    run_checks(*NETWORK)
+    run_checks("torch_checks", *NETWORK)
 
 
 def test_choices_have_the_probabilities_that_they_are_scored_with() -> None:
-    run_checks(*CHOICES)
+    run_checks("torch_checks", *CHOICES)
 
 
 def test_the_toy_is_learned_and_replay_needs_fewer_searches() -> None:
-    run_checks(*LEARNER)
+    run_checks("torch_checks", *LEARNER)
 
 
 def test_preferences_and_evolution_learn_the_toy() -> None:
-    run_checks(*ALGORITHMS, module="algorithm_checks")
+    run_checks("algorithm_checks", *ALGORITHMS)
 
 
 def test_every_algorithm_resumes_exactly() -> None:
-    run_checks(*RESUMED, module="algorithm_checks")
+    run_checks("algorithm_checks", *RESUMED)
 
 
 def test_training_resumes_exactly_and_stops_early() -> None:
-    run_checks(*TRAINER)
+    run_checks("torch_checks", *TRAINER)
 
 
 def test_an_exported_network_gives_equal_outputs_for_all_sizes() -> None:
-    run_checks("an_exported_network_gives_equal_outputs_for_all_sizes")
+    run_checks("torch_checks", "an_exported_network_gives_equal_outputs_for_all_sizes")
 
 
 def test_actors_of_all_kinds_reply_the_same() -> None:
-    run_checks("actors_of_all_kinds_reply_the_same")
+    run_checks("torch_checks", "actors_of_all_kinds_reply_the_same")
 
 
 def test_a_training_run_on_graphs_leaves_a_policy_that_runs() -> None:
-    run_checks("a_training_run_on_graphs_leaves_a_policy_that_runs")
+    run_checks("torch_checks", "a_training_run_on_graphs_leaves_a_policy_that_runs")
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="not installed: ray")
+@needs("ray")
 def test_ray_actors_on_two_nodes_reply_as_one_process_does() -> None:
-    run_checks("ray_actors_on_two_nodes_reply_as_one_process_does")
+    run_checks("torch_checks", "ray_actors_on_two_nodes_reply_as_one_process_does")

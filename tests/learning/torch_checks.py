@@ -43,16 +43,14 @@ from regal.policy.inputs import PolicyInputs, policy_inputs
 from regal.policy.model import PolicyNetwork
 from regal.policy.paper import PaperMethod
 from regal.search.devices.compact import compact_devices
-from regal.search.devices.types import Objective
 from regal.search.types import Budget
-from tests.policy.problems import random_problem
+from tests.learning.children import ignore, run_named
+from tests.policy.problems import MEMORY, TIME, random_problem
 
 if TYPE_CHECKING:
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.search.devices.types import Objective
 
-MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
-TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
 SMALL = NetworkOptions(hidden=8, layers=2)
 
 
@@ -98,10 +96,6 @@ def toy_trainer(config: TrainConfig, seed: int = 0) -> Trainer:
     environment = ToyEnvironment()
     policy = PaperPolicy(new_network(config.network, seed), correlation=config.trainer.correlation)
     return Trainer(config, policy, ToyWorkload(), environment, InlineActors(environment))
-
-
-def ignore(progress: Progress) -> None:
-    del progress
 
 
 # What follows are the checks.
@@ -372,13 +366,5 @@ def a_training_run_on_graphs_leaves_a_policy_that_runs() -> None:
         assert "tensorflow" not in sys.modules
 
 
-def main(names: list[str]) -> None:
-    """Run the checks of these names."""
-    torch.set_num_threads(1)
-    for name in names:
-        globals()[name]()
-        print("passed", name)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_named(globals())

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from regal.plan.schedule_problem import schedule_problem
+from regal.search.devices.types import Objective
 from tests.graphs import random_graph
 from tests.systems import cost_of, random_cost, random_system, system_of
 
 if TYPE_CHECKING:
     from regal.graph.types import Graph
     from regal.plan.schedule_problem import ScheduleProblem
+
+TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
+MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
 
 
 def random_problem(seed: int, n_ops: int, n_devices: int = 2) -> ScheduleProblem:

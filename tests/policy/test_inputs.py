@@ -19,10 +19,8 @@ from regal.policy.inputs import (
 )
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.types import Objective
-from tests.policy.problems import problem_of, random_problem
+from tests.policy.problems import MEMORY, TIME, problem_of, random_problem
 
-TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
-MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
 NODE = {name: i for i, name in enumerate(node_feature_names())}
 EDGE = {name: i for i, name in enumerate(EDGE_FEATURES)}
 

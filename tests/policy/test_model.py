@@ -12,10 +12,7 @@ from regal.errors import UsageError
 from regal.policy.inputs import node_feature_names, policy_inputs
 from regal.policy.model import FORMAT, METADATA, PolicyNetwork, feature_names
 from regal.search.devices.compact import compact_devices
-from regal.search.devices.types import Objective
-from tests.policy.problems import random_problem
-
-TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
+from tests.policy.problems import TIME, random_problem
 
 
 def network_bytes(about: object) -> bytes:

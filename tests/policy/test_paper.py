@@ -29,11 +29,8 @@ from regal.policy.paper import (
 from regal.search.devices.brkga import run_device_brkga
 from regal.search.devices.compact import compact_devices
 from regal.search.devices.methods import device_method_named
-from regal.search.devices.types import Objective
 from regal.search.types import Budget
-from tests.policy.problems import random_problem
-
-MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
+from tests.policy.problems import MEMORY, random_problem
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -36,10 +36,8 @@ from regal.search.devices.guided import guided_search, slice_of
 from regal.search.devices.portfolio import PortfolioRun, regal
 from regal.search.devices.types import DeviceOutcome, Objective
 from regal.search.types import Budget
-from tests.policy.problems import random_problem
+from tests.policy.problems import MEMORY, TIME, random_problem
 
-TIME = Objective(name="time", per_ns=1.0, per_byte=0.0)
-MEMORY = Objective(name="memory", per_ns=0.0, per_byte=1.0)
 BOTH = Objective(name="balanced", per_ns=0.001, per_byte=0.001)
 OBJECTIVES = (TIME, MEMORY)
 WIDTH = len(_native.device_feature_names())

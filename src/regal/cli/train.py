@@ -12,7 +12,7 @@ from regal.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
 
 NEEDS = ("torch", "onnxscript")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from reprlib import repr as repr_of
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regal.errors import UsageError
 
@@ -24,8 +24,13 @@ def fields_of_toml(text: str, where: str) -> Fields:
     Raises:
         UsageError: it is not TOML.
     """
+    return Fields(table_of_toml(text, where), where)
+
+
+def table_of_toml(text: str, where: str) -> dict[str, Any]:
+    """Return the plain table that a TOML text is; see `fields_of_toml`."""
     try:
-        return Fields(tomllib.loads(text), where)
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{where} is not TOML: {error}") from None
 

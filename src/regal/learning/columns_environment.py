@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regal.learning.environment import GraphEnvironment, Task
+from regal.learning.environment import GraphEnvironment, Task, strategy
 from regal.policy.canonical import canonical_size
 from regal.policy.columns import HEADS, LearnedRule, column_prior, plain_rule
-from regal.search.devices.compact import decoder_for
-from regal.search.devices.es import DeviceEsOptions, run_device_es
-from regal.search.types import Budget
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,11 +42,5 @@ class ColumnTask(Task):
         most of what a rule seems to gain.
         """
         rule = plain_rule(self.problem.n_ops) if action is None else rule_of(action)
-        return run_device_es(
-            self.compact,
-            self.objective,
-            Budget(evaluations=evaluations),
-            seed=seed,
-            options=DeviceEsOptions(decoder=decoder_for(self.objective)),
-            prior=column_prior(rule, self.problem, self.objective, with_plain=False),
-        )
+        prior = column_prior(rule, self.problem, self.objective, with_plain=False)
+        return strategy(self.compact, self.objective, evaluations, seed, prior)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
+from regal.devices.fields import table_of_toml
 from regal.errors import UsageError
+from regal.files import read_text
 from regal.learning.options import TrainConfig
 
 if TYPE_CHECKING:
@@ -26,12 +27,7 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
     Raises:
         UsageError: the file is missing or broken, or a key or a value is wrong.
     """
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"config '{path}' cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"config '{path}' is not TOML: {error}") from None
+    table = table_of_toml(read_text(path, "config"), f"config '{path}'")
     for override in overrides:
         _set(table, override)
     return config_of(table)
@@ -51,6 +47,24 @@ def config_to_dict(config: TrainConfig) -> dict[str, Any]:
     return asdict(config)
 
 
+def require_same_options(written: Mapping[str, Any], config: TrainConfig, path: Path) -> None:
+    """Raise unless a checkpoint's configuration fits: what its run learns is the same.
+
+    Options that have been added since have their defaults. The trainer's may differ (more
+    iterations), and who runs the searches.
+
+    Raises:
+        UsageError: another part differs.
+    """
+    old, wanted = config_to_dict(config_of(written)), config_to_dict(config)
+    for part in wanted:
+        if part not in ("actors", "trainer") and old[part] != wanted[part]:
+            raise UsageError(
+                f"checkpoint '{path}' was written with other options of '{part}'; use its"
+                " configuration, or another folder"
+            )
+
+
 def _set(table: dict[str, Any], override: str) -> None:
     key, sign, text = override.partition("=")
     if not sign or not key.strip():
@@ -58,8 +72,8 @@ def _set(table: dict[str, Any], override: str) -> None:
             f"override '{override}' is not KEY=VALUE; write for example trainer.seed=1"
         )
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = table_of_toml(f"value = {text}", "value")["value"]
+    except UsageError:
         value = text.strip()
     *path, last = key.strip().split(".")
     for part in path:

@@ -20,7 +20,8 @@ from regal.plan.schedule_problem import schedule_problem
 from regal.policy.inputs import policy_inputs
 from regal.policy.paper import PAPER_SEARCH, gene_rows, proposal_of_rows
 from regal.search.devices.brkga import run_device_brkga
-from regal.search.devices.compact import compact_devices
+from regal.search.devices.compact import compact_devices, decoder_for
+from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.devices.methods import device_method_named
 from regal.search.devices.objectives import Weights, objective_of
 from regal.search.types import Budget
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from regal.plan.schedule_problem import ScheduleProblem
     from regal.policy.inputs import PolicyInputs
     from regal.search.devices.compact import Found
+    from regal.search.devices.es import Adapted, WeightPrior
     from regal.search.devices.types import Objective
 
 MOST_REWARD = 1.0
@@ -198,6 +200,24 @@ class GraphEnvironment:
         """Return a good schedule of a task; its reward is not measured."""
         cost, keys = self.task(spec).lesson(evaluations, seed)
         return Reply(reward=0.0, cost=cost, keys=keys)
+
+
+def strategy(
+    compact: CompactDevices,
+    objective: Objective,
+    evaluations: int,
+    seed: int,
+    prior: WeightPrior | None = None,
+) -> Adapted:
+    """Return what the evolution strategy finds, with the objective's decoder."""
+    return run_device_es(
+        compact,
+        objective,
+        Budget(evaluations=evaluations),
+        seed=seed,
+        options=DeviceEsOptions(decoder=decoder_for(objective)),
+        prior=prior,
+    )
 
 
 def _graph_of(spec: TaskSpec) -> Graph:

@@ -98,7 +98,6 @@ def onnx_bytes(
     finally:
         quiet.setLevel(level)
     model = onnx.load_from_string(buffer.getvalue())
-    del model.metadata_props[:]
     model.producer_name, model.producer_version, model.doc_string = "regal", "", ""
     for node in model.graph.node:
         del node.metadata_props[:]  # stack traces with paths of the machine
@@ -106,15 +105,19 @@ def onnx_bytes(
     for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
         del value.metadata_props[:]
     del model.graph.metadata_props[:]
+    onnx.helper.set_model_props(model, {METADATA: about_text(exported.kind, notes)})
+    return model.SerializeToString(deterministic=True)
+
+
+def about_text(kind: str, notes: Mapping[str, Any]) -> str:
+    """Return what a file says of itself; `regal.policy.model` reads it."""
     about = {
         "format": FORMAT,
-        "kind": exported.kind,
-        "features": feature_names(),
+        "kind": kind,
+        "features": feature_names(kind),
         "notes": dict(notes),
     }
-    entry = model.metadata_props.add()
-    entry.key, entry.value = METADATA, json.dumps(about, separators=(",", ":"))
-    return model.SerializeToString(deterministic=True)
+    return json.dumps(about, separators=(",", ":"))
 
 
 class _Wrapped(nn.Module):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from regal.errors import UsageError
 from regal.search.devices.objectives import OBJECTIVES
 
-ACTORS = ("inline", "threads", "processes", "ray")
+INLINE = "inline"
+ACTORS = (INLINE, "threads", "processes", "ray")
 PROBLEMS = ("graphs", "toy")
 REINFORCE, OFF_POLICY, EVOLUTION, PREFERENCE = "reinforce", "off-policy", "es", "preference"
 ALGORITHMS = (REINFORCE, OFF_POLICY, EVOLUTION, PREFERENCE)
@@ -70,7 +71,7 @@ class DataOptions:
     devices: tuple[str, ...] = ("2",)  # presets or numbers; "random": drawn for each task
     varied: float = 0.5  # share of tasks that are variations of a graph
     headroom: float = 0.01  # tasks where a good schedule gains less than this are left out
-    valid_graphs: int = 40  # of the valid side; families take turns
+    valid_graphs: int = 40  # of the valid side; families take turns. Policy "prior": problems
     limit: int = 0  # most training graphs, families take turns; 0: all
 
     def __post_init__(self) -> None:
@@ -115,7 +116,7 @@ class TrainerOptions:
 class ActorOptions:
     """Who runs the searches."""
 
-    kind: str = "inline"
+    kind: str = INLINE
     count: int = 1
     address: str = ""  # of a Ray cluster; "": one is started here
 

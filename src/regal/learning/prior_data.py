@@ -9,16 +9,15 @@ import numpy as np
 
 from regal import _native
 from regal.errors import ModelError, UsageError
-from regal.learning.environment import RANDOM, Task
+from regal.learning.environment import RANDOM, Task, strategy
 from regal.learning.prior_arms import ArmTask
 from regal.learning.prior_modes import ModeTable
 from regal.learning.types import TaskSpec
-from regal.learning.workload import TRAIN, VALID, by_turns, entries_of
+from regal.learning.workload import TRAIN, VALID, by_turns, entries_of, train_entries
 from regal.policy.canonical import canonical_means, device_places, head_weights
+from regal.policy.columns import LEVEL_GENE, LEVELS
 from regal.search.devices.compact import decoder_for
-from regal.search.devices.es import DeviceEsOptions, run_device_es
 from regal.search.devices.guided import first_progress, value_of
-from regal.search.types import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
     from regal.learning.options import DataOptions, PriorOptions
 
-LEVELS = (0.0, -0.26, 0.26, -0.55, 0.55, -0.97, 0.97, -3.0, 3.0)
-LEVEL_GENE = 3  # of the weight genes; see GeneWeight in the kernel
 UNLIMITED = 10**9  # evaluations
 MOST_TURNS = 4  # over all graphs, kinds of devices and objectives; after the first, variations
 
@@ -132,13 +129,7 @@ def first_state(task: ArmTask) -> NDArray[np.float32]:
 
 def _elite(task: ArmTask, evaluations: int, seed: int) -> tuple[NDArray[np.float64], float]:
     """Return canonical means at which a long evolution strategy is best, and its log value."""
-    found = run_device_es(
-        task.compact,
-        task.objective,
-        Budget(evaluations=evaluations),
-        seed=seed,
-        options=DeviceEsOptions(decoder=decoder_for(task.objective)),
-    )
+    found = strategy(task.compact, task.objective, evaluations, seed)
     means = canonical_means(found.weights[None], device_places(task.problem))
     return means[0], float(_costs(task, means)[0])
 
@@ -152,7 +143,8 @@ def _costs(task: ArmTask, means: NDArray[np.float64]) -> NDArray[np.float64]:
         task.objective.per_byte,
         head_weights(means, device_places(task.problem)),
     )
-    return np.array([value_of(score, task.capacity) for score in scores])
+    capacity = task.capacity
+    return np.array([value_of(score, capacity) for score in scores])
 
 
 def _best_rule(task: ArmTask) -> float:
@@ -167,9 +159,7 @@ def _best_rule(task: ArmTask) -> float:
 def _specs(options: DataOptions, side: str, seed: int) -> Iterator[TaskSpec]:
     """Yield tasks: each graph on each kind of devices for each objective; then variations."""
     rng = np.random.default_rng((seed, side == VALID))
-    entries = by_turns(entries_of(side, options))
-    if side == TRAIN and options.limit:
-        entries = entries[: options.limit]
+    entries = train_entries(options) if side == TRAIN else by_turns(entries_of(side, options))
     kinds, objectives = options.devices, options.objectives
     turns = len(kinds) * len(objectives)
     varied = options.varied if side == TRAIN else 0.0

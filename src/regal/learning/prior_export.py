@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +10,10 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from regal.errors import ModelError
+from regal.learning.export import about_text
 from regal.learning.prior_network import ASKED, LONGEST, OBJECTIVES, PARTS, SPENT, STATE
 from regal.policy.inputs import CONTEXT
-from regal.policy.model import FORMAT, METADATA, PRIOR, PolicyNetwork, feature_names
+from regal.policy.model import METADATA, PRIOR, PolicyNetwork
 from regal.search.devices.guide import ARMS
 
 if TYPE_CHECKING:
@@ -63,13 +63,7 @@ def prior_onnx(network: PriorNetwork, notes: Mapping[str, Any]) -> bytes:
         producer_name="regal",
         ir_version=9,
     )
-    about = {
-        "format": FORMAT,
-        "kind": PRIOR,
-        "features": feature_names(PRIOR),
-        "notes": dict(notes),
-    }
-    helper.set_model_props(model, {METADATA: json.dumps(about, separators=(",", ":"))})
+    helper.set_model_props(model, {METADATA: about_text(PRIOR, notes)})
     onnx.checker.check_model(model)
     return model.SerializeToString(deterministic=True)
 

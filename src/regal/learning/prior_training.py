@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from regal.learning.config import config_to_dict, require_same_options
 from regal.learning.options import REINFORCE
 from regal.learning.prior_arms import ArmTask, Steps, greedy_gain, learn, sampled
 from regal.learning.prior_choice import Chosen
@@ -17,7 +17,8 @@ from regal.learning.prior_data import arm_tasks, mode_table
 from regal.learning.prior_modes import chosen_modes, train_modes
 from regal.learning.prior_network import OBJECTIVES, PARTS, PriorNetwork, until_of
 from regal.learning.prior_values import Detours, Memory, detours, learn_worth
-from regal.learning.trainer import BEST, CHECKPOINT, Progress
+from regal.learning.standing import Standing, save_whole, saved_state
+from regal.learning.trainer import BEST, CHECKPOINT
 from regal.learning.workload import TRAIN, VALID
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from regal.learning.metrics import Metrics
     from regal.learning.options import TrainConfig
+    from regal.learning.standing import Progress
 
 VALID_SEED = 1_000  # of searches; training never uses it
 
@@ -48,8 +50,7 @@ class PriorTrainer:
         self._average: dict[str, torch.Tensor] = {}  # of the weights; validated and exported
         self._optimizer: torch.optim.Optimizer | None = None
         self._memory = Memory(config.learner.replay_capacity)
-        self._iteration = self._searches = self._stale = 0
-        self._gain = math.nan
+        self._standing = Standing()
         self._chosen = Chosen()
 
     @property
@@ -83,24 +84,25 @@ class PriorTrainer:
 
     def run(self, folder: Path, metrics: Metrics, report: Callable[[Progress], None]) -> Progress:
         """Learn the arms, until the iterations are done or validation has stopped to improve."""
-        options = self._config.trainer
-        started = time.perf_counter()
-        if self._iteration == 0:
+        options, standing = self._config.trainer, self._standing
+        started, reward = time.perf_counter(), 0.0
+        if standing.iteration == 0:
             self._validate(folder, metrics)
             self._save(folder / CHECKPOINT)
-        progress = self._progress(0.0, started)
-        while self._iteration < options.iterations and not self._has_stopped():
+        while standing.iteration < options.iterations and not standing.has_stopped(
+            options.patience
+        ):
             reward = self.iterate()
-            metrics.write("train", self._iteration, {"reward": reward, "searches": self._searches})
-            if self._iteration % options.valid_every == 0:
+            log = {"reward": reward, "searches": standing.searches}
+            metrics.write("train", standing.iteration, log)
+            if standing.iteration % options.valid_every == 0:
                 self._validate(folder, metrics)
-            if self._iteration % options.checkpoint_every == 0:
+            if standing.iteration % options.checkpoint_every == 0:
                 self._save(folder / CHECKPOINT)
-            progress = self._progress(reward, started)
-            report(progress)
+            report(standing.progress(options.iterations, reward, started))
         self._save(folder / CHECKPOINT)
         self._shorten(folder, metrics)
-        return self._progress(progress.reward, started)
+        return standing.progress(options.iterations, reward, started)
 
     def iterate(self) -> float:
         """Do one iteration; return the mean reward, or the mean worth of what was tried, over 100.
@@ -108,12 +110,12 @@ class PriorTrainer:
         Both are log-ratios: to the unguided portfolio, and to what the policy would have chosen.
         """
         is_on_policy = self._config.learner.algorithm == REINFORCE
-        reward = self._reinforce() if is_on_policy else self._take_detours()
+        reward, searches = self._reinforce() if is_on_policy else self._take_detours()
         for name, values in self.network.state_dict().items():
             self._average[name] += (1.0 - self._config.prior.average) * (
                 values - self._average[name]
             )
-        self._iteration += 1
+        self._standing.count(searches)
         return reward
 
     def _drawn(self) -> tuple[ArmTask, int, int]:
@@ -123,8 +125,8 @@ class PriorTrainer:
         evaluations = int(self._rng.choice(prior.budgets, p=_shares(prior.budget_weights)))
         return task, evaluations, int(self._rng.integers(self._config.search.seeds))
 
-    def _reinforce(self) -> float:
-        """Draw runs, and follow the policy gradient."""
+    def _reinforce(self) -> tuple[float, int]:
+        """Draw runs, and follow the policy gradient; return their mean reward and number."""
         options = self._config.trainer
         batches: list[Sequence[Steps]] = []
         for _ in range(options.tasks):
@@ -136,11 +138,14 @@ class PriorTrainer:
                 ]
             )
         learn(self.network, self._adam, batches, self._config.learner.entropy)
-        self._searches += options.tasks * options.samples
-        return float(np.mean([run.reward for runs in batches for run in runs]))
+        rewards = [run.reward for runs in batches for run in runs]
+        return float(np.mean(rewards)), len(rewards)
 
-    def _take_detours(self) -> float:
-        """Try other arms at some choices, and learn from all that was tried lately."""
+    def _take_detours(self) -> tuple[float, int]:
+        """Try other arms at some choices, and learn from all that was tried lately.
+
+        Returns the mean worth of what was tried, over 100, and the number of searches.
+        """
         options, learner = self._config.trainer, self._config.learner
         found: list[Detours] = []
         for _ in range(options.tasks):
@@ -148,12 +153,12 @@ class PriorTrainer:
             one = detours(self.network, task, evaluations, seed, self._rng, options.samples)
             if one is not None:
                 found.append(one)
-                self._searches += int(one.tried.sum())
         self._memory.add(found)
         for _ in range(learner.replays if self._memory.rows else 0):
             drawn = self._memory.drawn(learner.replay_batch, self._rng)
             learn_worth(self.network, self._adam, *drawn)
-        return float(np.mean([one.worth[one.tried].mean() for one in found])) / 100.0
+        worth = float(np.mean([one.worth[one.tried].mean() for one in found])) / 100.0
+        return worth, sum(int(one.tried.sum()) for one in found)
 
     def gains(
         self, tasks: Sequence[ArmTask], evaluations: int, weights: Mapping[str, torch.Tensor]
@@ -171,7 +176,7 @@ class PriorTrainer:
     def _validate(self, folder: Path, metrics: Metrics) -> None:
         budgets = self._config.prior.budgets
         gains = np.stack([self.gains(self._valid, n, self._average) for n in budgets])
-        values, self._stale = {}, self._stale + 1
+        iteration, values, is_better = self._standing.iteration, {}, False
         for name in OBJECTIVES:
             rows = [i for i, task in enumerate(self._valid) if task.objective.name == name]
             if not rows:
@@ -181,10 +186,10 @@ class PriorTrainer:
             for budget, mean, error in zip(budgets, of_name.mean(axis=1), errors, strict=True):
                 values[f"{name}_{budget}"] = float(mean)
                 values[f"{name}_{budget}_error"] = float(error)
-            if self._chosen.takes(name, of_name, self._iteration, self._average):
-                self._stale = 0
-        self._gain = float(gains.mean())
-        metrics.write("valid", self._iteration, {"gain": self._gain, **values})
+            is_better |= self._chosen.takes(name, of_name, iteration, self._average)
+        gain = float(gains.mean())
+        self._standing.note(gain, is_better=is_better)
+        metrics.write("valid", iteration, {"gain": gain, **values})
         self._keep_best(folder)
 
     def _shorten(self, folder: Path, metrics: Metrics) -> None:
@@ -211,22 +216,8 @@ class PriorTrainer:
 
     def _keep_best(self, folder: Path) -> None:
         best = {**self._state_of_network(), "weights": self._chosen.weights(self._average)}
-        _replace(folder / BEST, {**best, "chosen": self._chosen.notes()})
-
-    def _has_stopped(self) -> bool:
-        patience = self._config.trainer.patience
-        return patience > 0 and self._stale >= patience
-
-    def _progress(self, reward: float, started: float) -> Progress:
-        return Progress(
-            iteration=self._iteration,
-            iterations=self._config.trainer.iterations,
-            searches=self._searches,
-            reward=reward,
-            valid=self._gain,
-            best=self._chosen.score,
-            seconds=time.perf_counter() - started,
-        )
+        save_whole(folder / BEST, {**best, "chosen": self._chosen.notes()})
+        self._standing.best = self._chosen.score
 
     def _adopt(self, network: PriorNetwork) -> None:
         self._network = network
@@ -248,30 +239,36 @@ class PriorTrainer:
 
     def _save(self, path: Path) -> None:
         state = {
+            "config": config_to_dict(self._config),
             "network": self._state_of_network(),
             "weights": self.network.state_dict(),
             "optimizer": self._adam.state_dict(),
             "rng": self._rng.bit_generator.state,
-            "counts": (self._iteration, self._searches, self._stale),
-            "gain": self._gain,
+            "counts": self._standing.state()["counts"],
+            "gain": self._standing.valid,
             "chosen": self._chosen,
             "memory": self._memory.rows,
         }
-        _replace(path, state)
+        save_whole(path, state)
 
     def restore(self, path: Path) -> None:
-        """Become the trainer that wrote a checkpoint of the same configuration.
+        """Become the trainer that wrote a checkpoint.
 
-        Only checkpoints of one's own: they hold Python objects, and reading runs code.
+        Only checkpoints of one's own; see `saved_state`.
+
+        Raises:
+            UsageError: it was written by another configuration, or cannot be read.
         """
-        state = torch.load(path, weights_only=False)
+        state = saved_state(path)
+        require_same_options(state["config"], self._config, path)
         self._adopt(network_of(state["network"]))
         self._average = state["network"]["weights"]
         self.network.load_state_dict(state["weights"])
         self._adam.load_state_dict(state["optimizer"])
         self._rng.bit_generator.state = state["rng"]
-        self._iteration, self._searches, self._stale = state["counts"]
-        self._gain, self._chosen = state["gain"], state["chosen"]
+        self._chosen = state["chosen"]
+        gains = state["gain"], self._chosen.score
+        self._standing.restore({"counts": state["counts"], "gains": gains})
         self._memory.rows = state["memory"]
 
 
@@ -284,10 +281,3 @@ def network_of(state: dict[str, Any]) -> PriorNetwork:
 
 def _shares(weights: Sequence[float]) -> list[float]:
     return [weight / sum(weights) for weight in weights]
-
-
-def _replace(path: Path, state: object) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_suffix(".partial")
-    torch.save(state, partial)
-    os.replace(partial, path)

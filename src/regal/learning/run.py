@@ -22,6 +22,7 @@ from regal.learning.environment import GraphEnvironment
 from regal.learning.export import onnx_bytes, require_parity
 from regal.learning.metrics import Metrics
 from regal.learning.network import new_network, parameter_count
+from regal.learning.options import INLINE, OFF_POLICY, REINFORCE
 from regal.learning.paper import PaperPolicy
 from regal.learning.prior_export import prior_onnx, require_prior_parity
 from regal.learning.prior_network import with_fixed_arms
@@ -34,9 +35,11 @@ from regal.policy.model import COLUMNS, PRIOR
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from torch import nn
+
     from regal.learning.actors import MakeEnvironment
     from regal.learning.options import TrainConfig
-    from regal.learning.trainer import Progress
+    from regal.learning.standing import Progress
     from regal.learning.types import Environment, Trainable
     from regal.learning.workload import Workload
 
@@ -87,13 +90,11 @@ def run_training(
         _start_from(policy, Path(config.trainer.start))
     environment, make = _environment_of(config, shared)
     workload = _workload_of(config, environment)
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = json.dumps(config_to_dict(config), indent=2)
-    write_atomically(folder / CONFIG, f"{settings}\n".encode())
     with actors_of(config.actors, make, environment) as actors, Metrics(folder) as metrics:
         trainer = Trainer(config, policy, workload, environment, actors)
         if resume:
             trainer.restore(folder / CHECKPOINT)
+        _write_config(config, folder)
         progress = trainer.run(folder, metrics, report)
     policy.network.load_state_dict(torch.load(folder / BEST, weights_only=True))
     samples = [environment.inputs(spec) for spec in workload.valid[:PARITY_SAMPLES]]
@@ -104,30 +105,28 @@ def run_training(
     }
     data = onnx_bytes(policy.network, policy.exported(), samples[0], notes)
     parity = require_parity(policy.exported(), data, samples)
-    write_atomically(folder / POLICY, data)
-    return Trained(
-        policy=folder / POLICY,
-        sha256=hashlib.sha256(data).hexdigest(),
-        parameters=parameter_count(policy.network),
-        parity=parity,
-        progress=progress,
-    )
+    return _written(folder, data, policy.network, parity, progress)
 
 
 def _run_prior(
     config: TrainConfig, folder: Path, *, resume: bool, report: Callable[[Progress], None]
 ) -> Trained:
     """Train the policy of the default method; see `run_training`."""
+    if config.learner.algorithm not in (OFF_POLICY, REINFORCE):
+        raise UsageError(
+            f"config: '{PRIOR}' does not learn by '{config.learner.algorithm}';"
+            f" learner.algorithm is {OFF_POLICY} or {REINFORCE}"
+        )
+    if config.actors.kind != INLINE:
+        raise UsageError(f"config: '{PRIOR}' searches in this process: actors.kind is {INLINE}")
     _require_folder(folder, resume=resume)
     torch.set_num_threads(1)
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = json.dumps(config_to_dict(config), indent=2)
-    write_atomically(folder / CONFIG, f"{settings}\n".encode())
     with Metrics(folder) as metrics:
         trainer = PriorTrainer(config, lambda text: print(text, file=sys.stderr, flush=True))
         if resume:
             trainer.restore(folder / CHECKPOINT)
-        else:
+        _write_config(config, folder)
+        if not resume:
             trainer.start()
         progress = trainer.run(folder, metrics, report)
     best = torch.load(folder / BEST, weights_only=False)
@@ -141,6 +140,18 @@ def _run_prior(
     data = prior_onnx(network, notes)
     parity = require_prior_parity(network, data)
     write_atomically(folder / FIXED, prior_onnx(with_fixed_arms(network), notes))
+    return _written(folder, data, network, parity, progress)
+
+
+def _write_config(config: TrainConfig, folder: Path) -> None:
+    settings = json.dumps(config_to_dict(config), indent=2)
+    write_atomically(folder / CONFIG, f"{settings}\n".encode())
+
+
+def _written(
+    folder: Path, data: bytes, network: nn.Module, parity: float, progress: Progress
+) -> Trained:
+    """Write the exported policy; return what the run left behind."""
     write_atomically(folder / POLICY, data)
     return Trained(
         policy=folder / POLICY,

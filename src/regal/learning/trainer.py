@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from regal.errors import UsageError
-from regal.learning.config import config_of, config_to_dict
+from regal.learning.config import config_to_dict, require_same_options
 from regal.learning.learner import Learner, advantages
 from regal.learning.replay import Experience
-from regal.learning.standing import Standing, save_whole
+from regal.learning.standing import Standing, save_whole, saved_state
 from regal.learning.types import Request
 
 if TYPE_CHECKING:
@@ -24,24 +22,12 @@ if TYPE_CHECKING:
     from regal.learning.actors import Actors
     from regal.learning.metrics import Metrics
     from regal.learning.options import TrainConfig
+    from regal.learning.standing import Progress
     from regal.learning.types import Drawn, Environment, TaskSpec, Trainable
     from regal.learning.workload import Workload
 
 CHECKPOINT = "checkpoint.pt"
 BEST = "best.pt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a run is; printed after each iteration."""
-
-    iteration: int  # that were done
-    iterations: int
-    searches: int  # so far
-    reward: float  # mean of the iteration
-    valid: float  # mean gain of the last validation; NaN before the first
-    best: float  # of the best validation
-    seconds: float  # since the start, or the resumption
 
 
 class Trainer:
@@ -90,9 +76,9 @@ class Trainer:
                 self._validate(folder, metrics)
             if standing.iteration % options.checkpoint_every == 0:
                 save_whole(folder / CHECKPOINT, self.state())
-            report(self._progress(reward, started))
+            report(standing.progress(options.iterations, reward, started))
         save_whole(folder / CHECKPOINT, self.state())
-        return self._progress(reward, started)
+        return standing.progress(options.iterations, reward, started)
 
     def iterate(self) -> dict[str, float]:
         """Do one iteration: draw tasks and choices, search, learn; return what to log."""
@@ -181,18 +167,6 @@ class Trainer:
         if self._standing.judge(gain):
             save_whole(folder / BEST, weights)
 
-    def _progress(self, reward: float, started: float) -> Progress:
-        standing = self._standing
-        return Progress(
-            iteration=standing.iteration,
-            iterations=self._config.trainer.iterations,
-            searches=standing.searches,
-            reward=reward,
-            valid=standing.valid,
-            best=standing.best,
-            seconds=time.perf_counter() - started,
-        )
-
     def state(self) -> dict[str, Any]:
         """Return everything that `restore` needs, the configuration too."""
         return {
@@ -206,24 +180,13 @@ class Trainer:
     def restore(self, path: Path) -> None:
         """Become the trainer that wrote a checkpoint.
 
-        Only checkpoints of one's own: they hold Python objects, and reading runs code.
+        Only checkpoints of one's own; see `saved_state`.
 
         Raises:
             UsageError: it was written by another configuration, or cannot be read.
         """
-        try:
-            state = torch.load(path, weights_only=False)
-        except (OSError, RuntimeError, EOFError) as error:
-            raise UsageError(f"checkpoint '{path}' cannot be read: {error}") from None
-        # Options that have been added since have their defaults.
-        written = config_to_dict(config_of(state["config"]))
-        wanted = config_to_dict(self._config)
-        for part in wanted:
-            if part not in ("actors", "trainer") and written.get(part) != wanted[part]:
-                raise UsageError(
-                    f"checkpoint '{path}' was written with other options of '{part}'; use its"
-                    " configuration, or another folder"
-                )
+        state = saved_state(path)
+        require_same_options(state["config"], self._config, path)
         self._learner.restore(state["learner"])
         self._rng.bit_generator.state = state["rng"]
         self._standing.restore(state)

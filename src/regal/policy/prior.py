@@ -9,7 +9,7 @@ import numpy as np
 
 from regal import _native
 from regal.policy.canonical import device_places, head_weights
-from regal.policy.choice import DEFAULT, network_for, part_of
+from regal.policy.choice import DEFAULT, network_for
 from regal.policy.columns import column_prior, learned_rule
 from regal.policy.inputs import policy_context
 from regal.policy.model import COLUMNS, PRIOR
@@ -112,7 +112,7 @@ class PriorMethod:
         cancel: Cancel | None = None,
     ) -> DeviceOutcome:
         """Return the best schedule that it finds; see `DeviceMethod` and `portfolio.regal`."""
-        network = network_for(self.policy, PRIOR, part_of(objective), also=(COLUMNS,))
+        network = network_for(self.policy, PRIOR, also=(COLUMNS,))
         if network is None or problem.n_ops == 0 or problem.n_devices == 1:
             return regal(problem, objective, budget, seed=seed, threads=threads, cancel=cancel)
         compact = compact_devices(problem)
