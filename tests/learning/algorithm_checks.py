@@ -163,6 +163,9 @@ def a_checkpoint_of_other_options_is_refused_and_the_folder_stays_as_it_was() ->
         (path / CHECKPOINT).write_bytes(b"broken")
         with pytest.raises(UsageError, match=r"checkpoint.pt' cannot be read: [^\n]+$"):
             run_training(config, path, resume=True, report=ignore)
+        torch.save({"network": {}}, path / CHECKPOINT)
+        with pytest.raises(UsageError, match=r"checkpoint.pt' holds no configuration of a run"):
+            run_training(config, path, resume=True, report=ignore)
 
 
 if __name__ == "__main__":

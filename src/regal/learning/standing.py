@@ -100,10 +100,16 @@ def saved_state(path: Path) -> Any:
     Only files of one's own: they hold Python objects, and reading runs code.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: it cannot be read, or is none of a training run.
     """
     try:
-        return torch.load(path, weights_only=False)
+        state = torch.load(path, weights_only=False)
     except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
         text = " ".join(str(error).split())[:120]
         raise UsageError(f"checkpoint '{path}' cannot be read: {text}") from None
+    if not isinstance(state, dict) or "config" not in state:
+        raise UsageError(
+            f"checkpoint '{path}' holds no configuration of a run, as those of this version do;"
+            " use another folder"
+        )
+    return state
