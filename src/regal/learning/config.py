@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields, is_dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from regal.devices.fields import table_of_toml
@@ -15,6 +16,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+
+# Numbers without which a run has nothing to do; all others may be 0, and none is below it.
+ONE_OR_MORE = frozenset(
+    {
+        "network.hidden",
+        "search.evaluations",
+        "search.seeds",
+        "search.valid_evaluations",
+        "search.valid_seeds",
+        "trainer.tasks",
+        "trainer.samples",
+        "trainer.valid_every",
+        "trainer.checkpoint_every",
+    }
+)
+SHARES = frozenset(
+    {"data.varied", "learner.average", "learner.learning_rate", "prior.average"}
+    | {"trainer.correlation"}
+)
+ANY_SIGN = frozenset({"data.headroom"})  # below 0: no task is left out
+LARGEST = 2**62  # what PyTorch takes as a seed, and more than anything that is counted
+KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
@@ -104,8 +127,19 @@ def _value(hint: Any, value: Any, name: str) -> Any:
         (inner, *_) = get_args(hint)
         items = value if isinstance(value, list | tuple) else [value]
         return tuple(_value(inner, item, name) for item in items)
-    if hint is float and type(value) is int:
-        return float(value)
+    if hint is float and type(value) is int and abs(value) <= LARGEST:
+        value = float(value)
     if type(value) is not hint:
-        raise UsageError(f"config: '{name}' is {value!r}; give a {hint.__name__}")
+        raise UsageError(f"config: '{name}' is {value!r}; give {KINDS[hint]}")
+    if hint in (int, float):
+        _require_in_range(value, name)
     return value
+
+
+def _require_in_range(value: float, name: str) -> None:
+    least = -LARGEST if name in ANY_SIGN else int(name in ONE_OR_MORE)
+    most = 1 if name in SHARES else LARGEST
+    if not isfinite(value) or not least <= value <= most:
+        limits = f"{least} to 1" if name in SHARES else f"{least} or more"
+        end = f", at most {most}" if value > most and name not in SHARES else ""
+        raise UsageError(f"config: '{name}' is {value}; give {limits}{end}")
