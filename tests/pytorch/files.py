@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,20 @@ class Branches(nn.Module):
         wide = [layer(x).relu() for layer in self.wide]
         chosen = torch.cond(sign.sum() > 0, lambda a: a.relu() + 1, lambda a: a - 1, (x,))
         return torch.stack([each.mean(1) for each in wide]), chosen.sum(1) + self.count
+
+
+class Numbers(nn.Module):
+    """Arguments that are no tensors."""
+
+    def forward(self, x: torch.Tensor, times: int, *, parts: dict[str, torch.Tensor]) -> Any:
+        return x * times + parts["a"]
+
+
+def unreadable(model: Path, out: Path) -> None:
+    """Write a program with an operator that is not registered."""
+    with zipfile.ZipFile(model) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"aten.relu.default", b"mine.relu.default"))
 
 
 def command(*arguments: object) -> dict[str, Any]:
@@ -63,6 +78,10 @@ def main() -> None:
     program = torch.export.export(Branches().eval(), arguments, dynamic_shapes=shapes)
     torch.export.save(program, model)
     (FOLDER / "junk.pt2").write_text("no archive")
+    unreadable(model, FOLDER / "unreadable.pt2")
+    numbers = FOLDER / "numbers.pt2"
+    given = {"parts": {"a": torch.randn(4)}}
+    torch.export.save(torch.export.export(Numbers(), (torch.randn(4), 3), given), numbers)
     symbol = str(next(iter(program.range_constraints)))
     found = {
         "inspect": command("inspect", model, "--json"),
@@ -74,6 +93,8 @@ def main() -> None:
         "unknown": command("inspect", model, "--dim", "nothing=1"),
         "too large": command("inspect", model, "--dim", f"{symbol}=99"),
         "junk": command("inspect", FOLDER / "junk.pt2"),
+        "unreadable": command("inspect", FOLDER / "unreadable.pt2"),
+        "numbers": command("verify", numbers, numbers, "--json"),
     }
     swapped(model, FOLDER / "wrong.pt2")
     found["verify"] = command("verify", model, FOLDER / "again.pt2", "--json")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.export.graph_signature import InputKind
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from regal.backends.torch.tracker import MemoryTracker
@@ -85,11 +86,13 @@ def inputs_of(
     if program.example_inputs is None:
         raise ValueError("the file holds no example inputs: whole numbers cannot be made up")
     leaves, form = tree_flatten(program.example_inputs)
-    names = set(program.graph_signature.user_inputs)
+    # The signature lists numbers and texts by value, not by name.
+    specs = program.graph_signature.input_specs
+    names = {each.arg.name for each in specs if each.kind is InputKind.USER_INPUT}
     given = [node for node in program.graph.nodes if node.name in names]
     number_of = number_with(sizes)
     generator = torch.Generator().manual_seed(seed)
-    made = [_value(leaf, node.meta["val"], number_of, generator)
+    made = [_value(leaf, node.meta.get("val"), number_of, generator)
             for leaf, node in zip(leaves, given, strict=True)]  # fmt: skip
     args, kwargs = tree_unflatten(made, form)
     return args, kwargs

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, is_zipfile
 
@@ -61,10 +63,17 @@ def read_program(path: Path) -> torch.export.ExportedProgram:
         raise ModelError(f"'{path}' is no archive: expected a file of torch.export.save")
     # What PyTorch raises on files that are broken, older, or something else.
     refusals = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError)
+    others = (BadZipFile, ImportError, AssertionError, UnpicklingError, ArithmeticError)
+    told = _Told()
+    log = logging.getLogger(torch.export.__name__)
+    log.addFilter(told)
     try:
         return torch.export.load(path)
-    except (*refusals, BadZipFile, ImportError, AssertionError, NotImplementedError) as error:
-        raise ModelError(f"PyTorch cannot read '{path}': {_first_line(error)}") from None
+    except (*refusals, *others) as error:
+        reason = _first_line(told.cause or error)
+        raise ModelError(f"PyTorch cannot read '{path}': {reason}") from None
+    finally:
+        log.removeFilter(told)
 
 
 def bound_sizes(
@@ -135,6 +144,21 @@ def _require_known(what: str, given: Mapping[str, object], known: Mapping[str, o
             raise UsageError(
                 f"the program has no {what} '{name}'; it has: {', '.join(known) or 'none'}"
             )
+
+
+class _Told(logging.Filter):
+    """Keeps what PyTorch logs, a traceback, before it raises an error that says to look there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cause: BaseException | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return False: the record is not shown."""
+        error = record.exc_info[1] if record.exc_info else None
+        while error is not None:
+            self.cause, error = error, error.__cause__
+        return False
 
 
 def _first_line(error: BaseException) -> str:
