@@ -60,3 +60,18 @@ def test_a_wrong_file_is_told_in_one_line(about: object, message: str) -> None:
     with pytest.raises(UsageError, match=message) as error:
         PolicyNetwork(network_bytes(about), "wrong.onnx")
     assert "\n" not in str(error.value)
+
+
+def test_a_file_whose_description_is_damaged_is_told_in_one_line() -> None:
+    whole = network_bytes(about_of())
+    assert whole.count(b'"duration"') == 1
+    with pytest.raises(UsageError, match="is not an ONNX file that runs") as error:
+        PolicyNetwork(whole.replace(b'"duration"', b'"d\xe0ration"'), "wrong.onnx")
+    assert "\n" not in str(error.value)
+
+
+def test_a_description_that_is_nested_too_deep_is_broken() -> None:
+    model = onnx.load_from_string(network_bytes(None))
+    helper.set_model_props(model, {METADATA: 100_000 * "["})
+    with pytest.raises(UsageError, match=r"its 'regal.policy' is broken"):
+        PolicyNetwork(model.SerializeToString(), "wrong.onnx")

@@ -69,10 +69,10 @@ class PolicyNetwork:
             self._session = onnxruntime.InferenceSession(
                 data, options, providers=["CPUExecutionProvider"]
             )
+            metadata = self._session.get_modelmeta().custom_metadata_map
         except refusals as error:
             text = " ".join(str(error).split())[:120]
             raise UsageError(f"policy '{name}' is not an ONNX file that runs: {text}") from None
-        metadata = self._session.get_modelmeta().custom_metadata_map
         self.about = _about(metadata.get(METADATA), name)
         self.sha256 = hashlib.sha256(data).hexdigest()
         self._outputs = [output.name for output in self._session.get_outputs()]
@@ -130,7 +130,7 @@ def _about(text: str | None, name: str) -> Mapping[str, Any]:
         raise UsageError(f"policy '{name}' is an ONNX file without '{METADATA}': not a policy")
     try:
         about = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
         raise UsageError(f"policy '{name}': its '{METADATA}' is broken")
