@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from regal.cli.main import main
+from regal.cli.train import use_of
 from tests.onnx_models import branches, save
 
 ROOT = Path(__file__).parents[2]
@@ -104,3 +105,10 @@ def test_training_shows_progress_and_says_where_the_policy_is(tmp_path: Path) ->
     longer = train(tmp_path, "--resume", "--json", "--set", "trainer.iterations=6")
     assert longer.returncode == 0, longer.stderr
     assert json.loads(longer.stdout)["searches"] == 24
+
+
+def test_a_policy_of_the_paper_is_used_with_its_method() -> None:
+    policy = Path("runs/a/policy.onnx")
+    paper = "regal optimize MODEL --devices 2 --method regal-paper --policy runs/a/policy.onnx"
+    assert use_of("paper", policy) == paper
+    assert use_of("prior", policy) == paper.replace(" --method regal-paper", "")

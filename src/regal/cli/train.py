@@ -11,6 +11,7 @@ from regal.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from regal.learning.standing import Progress
 
@@ -45,10 +46,16 @@ def train(arguments: argparse.Namespace) -> int:
         f"trained       {document['iterations']:,} iterations, {document['searches']:,} searches\n"
         f"valid gain    {100 * done.progress.best:+.2f} % over no policy\n"
         f"written       {done.policy} ({done.parameters:,} parameters)\n"
-        f"use it with   regal optimize MODEL --devices 2 --policy {done.policy}"
+        f"use it with   {use_of(config.policy, done.policy)}"
     )
     print(json.dumps(document) if arguments.json else text)
     return 0
+
+
+def use_of(kind: str, policy: Path) -> str:
+    """Return the command that plans with a policy; kind: `policy` of its configuration."""
+    method = " --method regal-paper" if kind == "paper" else ""
+    return f"regal optimize MODEL --devices 2{method} --policy {policy}"
 
 
 def _show(progress: Progress) -> None:
