@@ -36,3 +36,9 @@ class PlanError(RegalError):
 
 class BackendError(RegalError):
     """The runtime refused the plan, or is not installed."""
+
+
+def summary_of(error: BaseException) -> str:
+    """Return the kind of an error and the first line of what it says: for a log."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:200]}"

@@ -341,6 +341,7 @@ def refused() -> list[str]:
         {"cache": 3},
         {"seconds": "soon"},
         {"seed": None},
+        {"cache": ""},
     ):
         try:
             settings_of(options)

@@ -21,6 +21,7 @@ from regal.backends.torch.fuse import Wishes, built, written_storages
 from regal.backends.torch.fused_executor import FusedExecutor, Link
 from regal.backends.torch.packed import MOST_CHANGES, PackedWeights, Packing, packed_convolution
 from regal.backends.torch.regions import compiled_call
+from regal.backends.torch.trial import drawn_inputs
 from regal.errors import BackendError
 from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel
@@ -189,6 +190,14 @@ def fallbacks(cache: str) -> dict[str, Any]:
         "failed": link.has_failed,
     }
 
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("no kernel\nCPU: registered\nMeta: registered")
+
+    fused = traced(right, x, state)
+    next(node for node in fused.graph.nodes if "rand_like" in node.name).target = broken
+    FusedExecutor(traced(right, x, state), fused, Link(), name="broken")([x, state])
+    found["empty"] = [tuple(each.shape) for each in drawn_inputs(traced(torch.neg, x[:0, None]))]
+
     def refuse(region: Any) -> Any:
         raise BackendError("there is no compiler")
 
@@ -213,6 +222,7 @@ def fallbacks(cache: str) -> dict[str, Any]:
         any(part in message for message in messages)
         for part in ("the wrong graph runs as traced", "there is no compiler", "symbolic")
     ]
+    found["lines"] = [message for message in messages if "broken" in message]
     return found
 
 

@@ -152,13 +152,14 @@ def test_what_cannot_be_planned_runs_as_it_was_and_a_log_says_why(found: dict[st
 
 
 def test_options_that_do_not_exist_are_refused(found: dict[str, Any]) -> None:
-    unknown, budget, objective, cache, seconds, seed = found["refused"]
+    unknown, budget, objective, cache, seconds, seed, empty = found["refused"]
     assert unknown.startswith("unknown option 'bugdet'; known: objective, budget,")
     assert budget == "option 'budget' is 0; give a whole number, 1 or more"
     assert "speed" in objective
     assert cache == "option 'cache' is 3; give a folder, True or False"
     assert seconds == "option 'seconds' is 'soon'; give a number, 0 or more, or None"
     assert seed == "option 'seed' is None; give a whole number, 0 or more"
+    assert empty == "option 'cache' is ''; give a folder, True or False"
 
 
 def test_the_backend_is_found_by_its_name(found: dict[str, Any]) -> None:

@@ -82,6 +82,13 @@ def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_
     assert found["fallbacks"]["no compiler"] == ""
     assert found["fallbacks"]["symbols"] == ""
     assert found["fallbacks"]["said"] == [True, True, True]
+    assert found["fallbacks"]["lines"] == [
+        "the broken graph runs as traced: RuntimeError: no kernel"
+    ]
+
+
+def test_inputs_without_elements_are_drawn_too(found: dict[str, Any]) -> None:
+    assert found["fallbacks"]["empty"] == [[0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from regal.backends.torch.judge import require_same_meaning
 from regal.backends.torch.rewrite import decisions_of, rewritten
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import system_named
-from regal.errors import RegalError
+from regal.errors import RegalError, summary_of
 from regal.frontends.torch.build import memory_of
 from regal.graph.types import Role
 from regal.torch.faster import Faster
@@ -173,7 +173,7 @@ class Compilation:
                 return parts_of(joint)
             parts, self.frontier = within_limit(joint, limit, parts_of, self._figures)
         except UNPLANNED as error:
-            log.warning("nothing is computed again: %s: %s", type(error).__name__, error)
+            log.warning("nothing is computed again: %s", summary_of(error))
             return parts_of(joint)
         return parts
 
@@ -212,7 +212,7 @@ class Compilation:
             try:
                 run = self.faster.compiled(module, name, self.roles(module, name), self.settings)
             except UNPLANNED as error:
-                log.warning("%s graph: nothing is fused: %s: %s", name, type(error).__name__, error)
+                log.warning("%s graph: nothing is fused: %s", name, summary_of(error))
                 run = self.faster.as_traced(module, name)
             if run is not None:
                 return run
@@ -221,7 +221,7 @@ class Compilation:
             found = planned(module, name, self.roles(module, name), self.settings)
             run = run_of(module, found.graph, found.plan)
         except UNPLANNED as error:
-            log.warning("the %s graph keeps its order: %s: %s", name, type(error).__name__, error)
+            log.warning("the %s graph keeps its order: %s", name, summary_of(error))
             return callable_of(Executor(module, None, {}))
         self.done.append(found)
         log.info(

@@ -47,7 +47,7 @@ def settings_of(options: Mapping[str, object] | None) -> Settings:
             _require_int(name, given[name])
     _require_seconds("seconds", given.get("seconds"))
     _require_seconds("compile_seconds", given.get("compile_seconds", COMPILE_SECONDS))
-    if not isinstance(given.get("cache", True), bool | str | Path):
+    if not isinstance(given.get("cache", True), bool | str | Path) or given.get("cache") == "":
         raise UsageError(f"option 'cache' is {given['cache']!r}; give a folder, True or False")
     settings = Settings(**given)  # type: ignore[arg-type]  # each was looked at
     require_objective(settings.objective)

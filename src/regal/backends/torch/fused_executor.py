@@ -13,6 +13,7 @@ from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import written_inputs
 from regal.backends.torch.layouts import with_strides
 from regal.backends.torch.trial import copied_tensor
+from regal.errors import summary_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -92,7 +93,7 @@ class FusedExecutor:
                 self._saved,
             )
         except FAILED as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = summary_of(error)
         if not reason:
             self._is_verified = True
             return result

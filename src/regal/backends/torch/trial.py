@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -74,7 +75,7 @@ def drawn(value: Any, generator: torch.Generator) -> Any:
     elif value.dim() < 2:
         flat.uniform_(0.5, 1.5, generator=generator)
     else:
-        width = max(1, value[0].numel())
+        width = max(1, prod(value.shape[1:]))
         flat.normal_(0, min(1.0, width**-0.5), generator=generator)
     return flat.as_strided(value.shape, value.stride())
 
