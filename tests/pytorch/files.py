@@ -43,11 +43,13 @@ class Numbers(nn.Module):
         return x * times + parts["a"]
 
 
-def unreadable(model: Path, out: Path) -> None:
-    """Write a program with an operator that is not registered."""
+def replaced(model: Path, out: Path, old_text: bytes, new_text: bytes) -> None:
+    """Write a program with another text in the file of its graph."""
     with zipfile.ZipFile(model) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
-            new.writestr(name, old.read(name).replace(b"aten.relu.default", b"mine.relu.default"))
+            data = old.read(name)
+            is_graph = "/models/" in name
+            new.writestr(name, data.replace(old_text, new_text) if is_graph else data)
 
 
 def command(*arguments: object) -> dict[str, Any]:
@@ -78,7 +80,9 @@ def main() -> None:
     program = torch.export.export(Branches().eval(), arguments, dynamic_shapes=shapes)
     torch.export.save(program, model)
     (FOLDER / "junk.pt2").write_text("no archive")
-    unreadable(model, FOLDER / "unreadable.pt2")
+    foreign, inconsistent = FOLDER / "foreign.pt2", FOLDER / "inconsistent.pt2"
+    replaced(model, foreign, b"aten.relu.default", b"mine.relu.default")
+    replaced(model, inconsistent, b'"first.bias"', b'"second.bias"')
     numbers = FOLDER / "numbers.pt2"
     given = {"parts": {"a": torch.randn(4)}}
     torch.export.save(torch.export.export(Numbers(), (torch.randn(4), 3), given), numbers)
@@ -93,7 +97,8 @@ def main() -> None:
         "unknown": command("inspect", model, "--dim", "nothing=1"),
         "too large": command("inspect", model, "--dim", f"{symbol}=99"),
         "junk": command("inspect", FOLDER / "junk.pt2"),
-        "unreadable": command("inspect", FOLDER / "unreadable.pt2"),
+        "foreign": command("inspect", foreign),
+        "inconsistent": command("inspect", inconsistent),
         "numbers": command("verify", numbers, numbers, "--json"),
     }
     swapped(model, FOLDER / "wrong.pt2")

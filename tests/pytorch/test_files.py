@@ -59,10 +59,11 @@ def test_what_cannot_be_read_is_refused_in_one_line(found: dict[str, Any]) -> No
     assert "the program has no dimension 'nothing'; it has: s" in found["unknown"]["error"]
     assert "the program was exported for 1 to 64" in found["too large"]["error"]
     assert found["junk"]["error"].endswith("is no archive: expected a file of torch.export.save")
-    error = found["unreadable"]["error"]
-    assert "cannot read" in error
-    assert "failed to resolve torch.ops.mine.relu.default" in error
-    assert "\n" not in error
+    foreign, inconsistent = (found[name]["error"] for name in ("foreign", "inconsistent"))
+    assert "cannot read" in foreign
+    assert "failed to resolve torch.ops.mine.relu.default" in foreign
+    assert "Parameter second.bias is not in the state dict" in inconsistent
+    assert "\n" not in foreign + inconsistent
 
 
 def test_a_program_that_takes_numbers_is_run_with_those_of_its_example(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     import torch
 
+# Loggers that PyTorch tells why a file cannot be read.
+LOGS = ("torch.export", "torch._export.serde.serialize")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchSource:
@@ -59,21 +62,25 @@ def read_program(path: Path) -> torch.export.ExportedProgram:
         raise ModelError(
             f"'{path}' is a PyTorch program, and torch is not installed: install regal[torch]"
         ) from None
+    from torch._export.verifier import SpecViolationError
+
     if not is_zipfile(path):
         raise ModelError(f"'{path}' is no archive: expected a file of torch.export.save")
     # What PyTorch raises on files that are broken, older, or something else.
     refusals = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError)
     others = (BadZipFile, ImportError, AssertionError, UnpicklingError, ArithmeticError)
     told = _Told()
-    log = logging.getLogger(torch.export.__name__)
-    log.addFilter(told)
+    logs = [logging.getLogger(name) for name in LOGS]
+    for log in logs:
+        log.addFilter(told)
     try:
         return torch.export.load(path)
-    except (*refusals, *others) as error:
+    except (*refusals, *others, SpecViolationError) as error:
         reason = _first_line(told.cause or error)
         raise ModelError(f"PyTorch cannot read '{path}': {reason}") from None
     finally:
-        log.removeFilter(told)
+        for log in logs:
+            log.removeFilter(told)
 
 
 def bound_sizes(
