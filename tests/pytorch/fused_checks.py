@@ -138,6 +138,24 @@ def by_hand() -> dict[str, Any]:
     }
 
 
+def shared() -> list[int]:
+    """Return, for results that lie in one memory, which memory each lies in as planned."""
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> Any:
+        y = torch.conv2d(x, w, padding=1)
+        return y, y[:, 1:3], y.view(-1), y + 1
+
+    x, w = torch.randn(2, 3, 8, 8), torch.randn(8, 3, 3, 3)
+    module = traced(function, x, w)
+    graph = graph_of(module, "shared")
+    kernels = [Kernel(ops=(i,), layout=CHANNELS_LAST) for i in range(len(graph.ops))]
+    results = boxed(built(module, graph, kernels, Wishes()).module)([x, w])
+    if disagreement(function(x, w), results):
+        return []
+    memory = [each.untyped_storage().data_ptr() for each in results]
+    return [memory.index(each) for each in memory]
+
+
 def classes() -> dict[str, list[str]]:
     """Say what some operators are to fusion and to layouts."""
 
@@ -308,6 +326,7 @@ def main() -> None:
         "inference": inference(cache),
         "training": training(cache),
         "by hand": by_hand(),
+        "shared": shared(),
         "classes": classes(),
         "fallbacks": fallbacks(cache),
         "weights": weights(),

@@ -49,6 +49,10 @@ def test_outputs_of_a_plan_with_other_layouts_have_the_promised_strides(
     assert found["by hand"]["strides"]
 
 
+def test_results_that_share_memory_share_it_in_other_layouts_too(found: dict[str, Any]) -> None:
+    assert found["shared"] == [0, 0, 0, 3]
+
+
 def test_what_is_random_mutated_sorted_or_a_convolution_stays_alone(found: dict[str, Any]) -> None:
     classes = {name: row[0] for name, row in found["classes"].items()}
     assert classes == {

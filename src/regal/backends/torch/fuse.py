@@ -20,6 +20,7 @@ from regal.backends.torch.layouts import (
     layout_of,
     restrided,
     same_strides,
+    shown,
 )
 from regal.backends.torch.packed import PackedWeights, packing_of
 from regal.backends.torch.regions import Region, RegionDraft, conversion, faked
@@ -332,6 +333,23 @@ class _Builder:
             else:
                 self._emit(view, layout)
 
+    def _shown(self, leaf: Node, leaves: Sequence[Any]) -> Node:
+        """Return an output as traced: outputs that share memory share it in the planned graph."""
+        mine = storages_of(leaf)
+        others = [e for e in leaves if isinstance(e, Node) and e is not leaf]
+        if len(mine) != 1 or not any(mine & storages_of(each) for each in others):
+            return self._exact(leaf)
+        root = next(each for each in self.old.values() if storages_of(each) == mine)
+        value, old = root.meta.get("val"), leaf.meta["val"]
+        if root is leaf or root not in self.env or not isinstance(value, torch.Tensor):
+            return self._exact(leaf)
+        whole = self._exact(root)
+        offset = int(old.storage_offset() - value.storage_offset())
+        args = (whole, tuple(old.shape), tuple(old.stride()), offset)
+        made = self.new.call_function(shown, args)
+        made.meta = {"val": faked(self.mode, shown, args, {})}
+        return made
+
     def _emit_output(self) -> dict[int, Strides]:
         output = self.module.graph.output_node()
         (returned,) = output.args
@@ -349,7 +367,7 @@ class _Builder:
             elif leaf.op == "placeholder" or storages_of(leaf) & self.written:
                 made.append(self.env[leaf][0])
             else:
-                made.append(self._exact(leaf))
+                made.append(self._shown(leaf, leaves))
         result = self.new.output(tree_unflatten(made, spec))
         result.meta.update(output.meta)
         return strides

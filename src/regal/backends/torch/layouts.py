@@ -67,3 +67,10 @@ def with_strides(values: list[Any], strides: Sequence[Strides | None]) -> list[A
     ]
     values.clear()
     return found
+
+
+def shown(
+    root: torch.Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int
+) -> torch.Tensor:
+    """Return a view of a tensor's memory; the offset counts from its own first element."""
+    return root.as_strided(sizes, strides, int(root.storage_offset()) + offset)
