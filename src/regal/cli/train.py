@@ -25,6 +25,7 @@ def train(arguments: argparse.Namespace) -> int:
     # Torch takes seconds to load: only this command pays for it.
     from regal.learning.config import read_config
     from regal.learning.run import run_training
+    from regal.policy.model import FUSION
 
     config = read_config(arguments.config, arguments.overrides)
     done = run_training(config, arguments.out, resume=arguments.resume, report=_show)
@@ -41,11 +42,14 @@ def train(arguments: argparse.Namespace) -> int:
         "parity": done.parity,
         "seconds": round(done.progress.seconds, 3),
     }
+    use = f"regal optimize MODEL --devices 2 --policy {done.policy}"
+    if config.policy == FUSION:
+        use = f"plan_fusion(problem, policy='{done.policy}') in Python"
     text = (
         f"trained       {document['iterations']:,} iterations, {document['searches']:,} searches\n"
         f"valid gain    {100 * done.progress.best:+.2f} % over no policy\n"
         f"written       {done.policy} ({done.parameters:,} parameters)\n"
-        f"use it with   regal optimize MODEL --devices 2 --policy {done.policy}"
+        f"use it with   {use}"
     )
     print(json.dumps(document) if arguments.json else text)
     return 0
