@@ -1,6 +1,6 @@
 """What a policy of fusion and layout keys gains for the joint search, at equal evaluations.
 
-python benchmarks/fusion_policy.py ROWS.jsonl --policy FILE [--split test] [--graphs 24] [--seeds 3]
+python benchmarks/fusion_policy.py ROWS.jsonl.gz --policy FILE [--split test] [--graphs 22]
 
 Graphs of PyTorch and ONNX of one side of the data set, families in turn, priced by the roofline on
 one device. One row per graph, devices, objective, number of evaluations, seed and policy ("none" or
@@ -12,13 +12,14 @@ seeds, with 95 % intervals that draw families; graphs won, tied and lost.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import math
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from regal.data.entries import load_graph
 from regal.devices.presets import system_named
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--policy", type=Path, required=True)
     parser.add_argument("--split", default="test", choices=("train", "valid", "test"))
-    parser.add_argument("--graphs", type=int, default=24)
+    parser.add_argument("--graphs", type=int, default=22)
     parser.add_argument("--most-ops", type=int, default=600)
     parser.add_argument("--devices", default="cpu,gpu-pcie-2:1")
     parser.add_argument("--evaluations", default="100,300,1000,5000")
@@ -57,7 +58,7 @@ def main() -> None:
     digest = hashlib.sha256(options.policy.read_bytes()).hexdigest()[:12]
     policies = {NONE: NONE, digest: str(options.policy)}
     budgets = [int(text) for text in options.evaluations.split(",")]
-    with options.rows.open("a") as stream:
+    with opened(options.rows, "at") as stream:
         for entry in chosen_entries(options.split, options.graphs, options.most_ops):
             graph = load_graph(entry)
             for devices in options.devices.split(","):
@@ -75,7 +76,15 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a file, none if there is none."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    with opened(path, "rt") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def opened(path: Path, mode: Literal["rt", "at"]) -> TextIO:
+    """Return an open file of text, which is compressed if its name ends so."""
+    if path.suffix == ".gz":
+        return gzip.open(path, mode)
+    return path.open(mode)
 
 
 def chosen_entries(split: str, count: int, most_ops: int) -> list[Entry]:
