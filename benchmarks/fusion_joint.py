@@ -5,7 +5,7 @@ python benchmarks/fusion_joint.py ROWS.jsonl [--graphs 20] [--evaluations 5000] 
 
 Graphs of the training side of the data set, chosen by turns among families. One row per graph,
 devices, objective, method and seed; rows that the file holds are not run again. A table of all rows
-goes to stdout: values against the plan without fusion, and how "joint" compares with "sequential".
+goes to stdout: how other methods compare with "joint", with 95 % intervals over graphs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from regal.data import load_graph, load_index
 from regal.devices.presets import system_named
+from regal.evaluation.intervals import cluster_interval
 from regal.fusion.analytic import fusion_problem
 from regal.fusion.devices import METHODS as DEVICE_METHODS
 from regal.fusion.devices import plan_fusion_on_devices
@@ -146,20 +147,27 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         cell = logs[row["devices"], row["objective"]][row["method"]]
         cell[row["graph"]].append(math.log(row["value"]))
     print(
-        "| devices | objective | method | above joint, % | joint better / equal / worse | graphs |"
+        "| devices | objective | method | above joint, % | 95 % interval |"
+        " joint better / equal / worse | graphs |"
     )
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for (devices, objective), methods in sorted(logs.items()):
         if "joint" not in methods:
             continue
         best = {graph: sum(v) / len(v) for graph, v in methods["joint"].items()}
         for method, graphs in methods.items():
-            gaps = [sum(v) / len(v) - best[graph] for graph, v in graphs.items() if graph in best]
+            gap_of = {g: sum(v) / len(v) - best[g] for g, v in graphs.items() if g in best}
+            gaps = list(gap_of.values())
+            interval = cluster_interval(list(gap_of.items()))
+            text = "-"
+            if interval is not None:
+                low, high = (100 * (math.exp(gap) - 1) for gap in interval)
+                text = f"[{low:+.2f}, {high:+.2f}]"
             better = sum(gap > 1e-9 for gap in gaps)
             worse = sum(gap < -1e-9 for gap in gaps)
             mean = 100 * (math.exp(sum(gaps) / len(gaps)) - 1)
             print(
-                f"| {devices} | {objective} | {method} | {mean:.3f} |"
+                f"| {devices} | {objective} | {method} | {mean:+.2f} | {text} |"
                 f" {better} / {len(gaps) - better - worse} / {worse} | {len(gaps)} |"
             )
 

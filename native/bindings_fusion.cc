@@ -6,6 +6,7 @@
 
 #include "bindings.h"
 #include "bindings_interrupt.h"
+#include "fusion_features.h"
 #include "fusion_search.h"
 
 using namespace nb::literals;
@@ -22,6 +23,7 @@ using regal::Score;
 using GeneRow = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using GeneRows = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using GeneArray = nb::ndarray<nb::numpy, uint32_t, nb::ndim<1>>;
+using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Found = std::tuple<GeneArray, Score, int64_t, bool>;
 
 namespace {
@@ -50,6 +52,36 @@ void require_searched(size_t size, Ints searched) {
     if (gene <= last || gene >= static_cast<int64_t>(size)) throw nb::value_error("fusion: searched genes ascend");
     last = gene;
   }
+}
+
+regal::Proposal proposal_of(size_t searched, const Numbers& alpha, const Numbers& beta, const Numbers& bias) {
+  for (const Numbers* row : {&alpha, &beta, &bias}) {
+    if (row->size() != 0 && row->size() != searched) {
+      throw nb::value_error("fusion: a proposal has one number per searched gene");
+    }
+  }
+  if (alpha.size() != beta.size()) throw nb::value_error("fusion: a proposal has alpha and beta, or none of them");
+  const auto span = [](const Numbers& row) { return std::span<const double>(row.data(), row.size()); };
+  return {span(alpha), span(beta), span(bias)};
+}
+
+void bind_fusion_features(nb::module_& module) {
+  module.def("fusion_feature_names", [] {
+    std::vector<std::tuple<const char*, const char*, const char*>> rows;
+    for (const regal::FeatureInfo& info : regal::fusion_feature_infos()) rows.emplace_back(info.name, info.unit, info.meaning);
+    return rows;
+  }, "(name, unit, meaning) of each column of fusion_features; see fusion_features.h.");
+  module.def(
+      "fusion_features",
+      [](const FusionProblem& problem) {
+        regal::FeatureTable table;
+        {
+          nb::gil_scoped_release unlocked;
+          table = regal::fusion_features(problem);
+        }
+        return std::make_pair(static_cast<int64_t>(regal::fusion_feature_infos().size()), array_of(std::move(table.columns)));
+      },
+      "problem"_a, "Returns (features, values): column by column, one value per op each.");
 }
 
 void bind_fusion_problem(nb::module_& module) {
@@ -165,12 +197,13 @@ void bind_fusion_search(nb::module_& module) {
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, int32_t population,
          int32_t elites, int32_t mutants, double elite_bias, uint64_t seed, int32_t threads, int64_t evaluations,
          double seconds, double stop_value, Ints searched, GeneRow base, GeneRows given, Cancel& cancel,
-         const FusionDevices* devices) {
+         const FusionDevices* devices, Numbers alpha, Numbers beta, Numbers gene_bias) {
         require_genes(problem, devices, base.size());
         require_searched(base.size(), searched);
         if (given.shape(0) > 0) require_genes(problem, devices, given.shape(1));
         const regal::FusionBrkgaSettings settings{
-            {population, elites, mutants, elite_bias, 0, seed, threads, {}},
+            {population, elites, mutants, elite_bias, 0, seed, threads,
+             proposal_of(searched.size(), alpha, beta, gene_bias)},
             {{per_ns, per_byte}, capacity, devices, {evaluations, seconds, stop_value}, span_of(searched), {base.data(), base.size()}},
             {given.data(), given.size()}};
         return found_of(run_interruptible<FusionSearchResult>(cancel, [&](const std::atomic<bool>& cancelled) {
@@ -179,7 +212,8 @@ void bind_fusion_search(nb::module_& module) {
       },
       nb::kw_only(), "problem"_a, "per_ns"_a, "per_byte"_a, "capacity"_a, "population"_a, "elites"_a, "mutants"_a,
       "elite_bias"_a, "seed"_a, "threads"_a, "evaluations"_a, "seconds"_a, "stop_value"_a, "searched"_a, "base"_a,
-      "given"_a, "cancel"_a, "devices"_a = nb::none(), "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
+      "given"_a, "cancel"_a, "devices"_a = nb::none(), "alpha"_a, "beta"_a, "gene_bias"_a,
+      "Returns (genes, score, evaluations, was interrupted); see fusion_search.h.");
   module.def(
       "fusion_local",
       [](const FusionProblem& problem, double per_ns, double per_byte, int64_t capacity, uint64_t seed,
@@ -205,6 +239,7 @@ void bind_fusion_search(nb::module_& module) {
 }  // namespace
 
 void bind_fusion(nb::module_& module) {
+  bind_fusion_features(module);
   bind_fusion_problem(module);
   bind_fusion_search(module);
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <set>
 
+#include "fusion_features.h"
 #include "fusion_search.h"
 
 namespace regal::fuzz {
@@ -155,6 +157,9 @@ void judge_fusion(Dice& dice) {
   const Decoded found = decoder.decode_fully(genes);
   expect(found.score.value == decoder.decode_fully(genes).score.value, "equal keys give equal plans");
   judge_decoded(problem, found);
+  for (const float value : fusion_features(problem).columns) {
+    expect(std::abs(value) <= 20, "features are finite and small");
+  }
   std::vector<int64_t> searched;
   for (int64_t g = 0; g < decoder.layout().size; ++g) {
     if (!dice.one_in(3)) searched.push_back(g);

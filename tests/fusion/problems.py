@@ -198,3 +198,30 @@ def _is_legal(problem: FusionProblem, plan: FusionPlan) -> bool:
     except PlanError:
         return False
     return True
+
+
+QUAD_OPS = 4  # of a quad: a chain of which a kernel takes two at most
+WIDE, TOO_WIDE = 8, 10  # bytes that the second op of a quad makes, between its outer pairs
+
+
+def quads_problem(widths: Sequence[int]) -> FusionProblem:
+    """Return chained quads where greedy fusion is wrong for some.
+
+    Alone an op takes 10 ns. The inner pair of a quad takes 3 + 4 and saves 13: it is merged first,
+    and leaves the outer ops alone, 27 ns in all. An outer pair takes 3 + 1 + width: both
+    save 16 where the width is WIDE, 24 ns in all, and 12 where it is TOO_WIDE, 28 ns in all.
+    """
+    g = GraphBuilder("quads")
+    tensor = g.input("in", 1)
+    pairs = []
+    for q, width in enumerate(widths):
+        for i, size in enumerate((1, width, 1, 1)):
+            (tensor,) = g.op(f"{'abcd'[i]}{q}", [tensor], [size])
+        first = QUAD_OPS * q
+        pairs += [(first + i, first + i + 1) for i in range(3)]
+    return replace(plain_problem(g.build(outputs=[tensor]), pairs), most_ops=2)
+
+
+def quads_optimum(widths: Sequence[int]) -> int:
+    """Return the ns of the best plan of `quads_problem`."""
+    return sum(24 if width == WIDE else 27 for width in widths)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from regal.errors import UsageError
+from regal.policy.model import FUSION
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +54,9 @@ def train(arguments: argparse.Namespace) -> int:
 
 
 def use_of(kind: str, policy: Path) -> str:
-    """Return the command that plans with a policy; kind: `policy` of its configuration."""
+    """Return what plans with a policy; kind: `policy` of its configuration."""
+    if kind == FUSION:
+        return f"plan_fusion(problem, policy='{policy}') in Python"
     method = " --method regal-paper" if kind == "paper" else ""
     return f"regal optimize MODEL --devices 2{method} --policy {policy}"
 

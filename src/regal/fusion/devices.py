@@ -16,10 +16,12 @@ from regal.errors import UsageError
 from regal.fusion.contract import kernel_graph
 from regal.fusion.keys import HIGHEST, LOWEST, NEUTRAL, KeySearch, Meter, key_search
 from regal.fusion.numbers import fusion_numbers
+from regal.fusion.policy import fusion_proposal
 from regal.fusion.types import CONTIGUOUS, FusionPlan, FusionTransfer, Kernel
 from regal.plan.problem import planned_workspace
 from regal.plan.schedule_check import check_schedule_plan
 from regal.plan.schedule_problem import schedule_problem
+from regal.policy.choice import NONE
 from regal.search.devices.objectives import Weights, objective_of
 from regal.search.devices.outcomes import score_of, simulated_outcome
 from regal.search.devices.packing import packed_schedule
@@ -85,6 +87,7 @@ def plan_fusion_on_devices(
     seed: int = 0,
     threads: int = 1,
     weights: Weights | None = None,
+    policy: str = NONE,
 ) -> DeviceFusionOutcome:
     """Return the best plan of `problem` on the devices of `system` that a method finds, checked.
 
@@ -103,9 +106,10 @@ def plan_fusion_on_devices(
         seed: the only source of randomness.
         threads: never changes the result.
         weights: of "balanced"; None: equal ones.
+        policy: of fusion and layout keys; see `regal.policy.choice`. "none": uniform keys.
 
     Raises:
-        UsageError: there is no such method or objective, or the system has not D devices.
+        UsageError: there is no such method, objective or policy, or the system has not D devices.
         PlanError: the plan did not pass the checker, which is a defect of regal.
     """
     if method not in METHODS:
@@ -130,8 +134,11 @@ def plan_fusion_on_devices(
     meter = Meter(budget or Budget(evaluations=DEFAULT_EVALUATIONS), started)
     native = fusion_numbers(problem)
     devices = _devices(problem, base)
-    search = key_search(native, goal, meter, seed=seed, threads=threads, devices=devices)
-    alone = key_search(native, goal, meter, seed=seed, threads=threads)
+    proposal = fusion_proposal(policy, problem, native, goal, base)
+    search = key_search(
+        native, goal, meter, seed=seed, threads=threads, devices=devices, proposal=proposal
+    )
+    alone = key_search(native, goal, meter, seed=seed, threads=threads, proposal=proposal)
     candidates = [
         _scheduled(problem, system, bodies, search, genes, share)
         for genes, share in _proposals(search, alone, method)

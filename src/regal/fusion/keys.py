@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from regal._native import Cancel, FusionDevices, FusionNumbers
+    from regal.fusion.policy import FusionProposal
     from regal.search.devices.types import Objective
     from regal.search.types import Budget
 
     Genes = NDArray[np.uint32]
+    Numbers = NDArray[np.float64]
 
 NEUTRAL, LOWEST, HIGHEST = 1 << 31, 0, (1 << 32) - 1
 UNLIMITED = 2**63 - 1
@@ -68,6 +70,7 @@ class KeySearch:
     order: NDArray[np.int64]
     cancel: Cancel
     devices: FusionDevices | None = None  # where there are several
+    proposal: FusionProposal | None = None  # of a policy; None: uniform keys
     meter: Meter
 
     @property
@@ -97,6 +100,7 @@ class KeySearch:
         """Return the best chromosome found from `base` and `given` over the searched genes."""
         evaluations, seconds = self.meter.share(share * BRKGA_SHARE)
         rows = np.array(given, dtype=np.uint32).reshape(len(given), len(base))
+        alpha, beta, bias = self._proposed(searched)
         best, score, spent, _ = _native.fusion_brkga(
             problem=self.native,
             per_ns=self.objective.per_ns,
@@ -116,6 +120,9 @@ class KeySearch:
             given=rows,
             cancel=self.cancel,
             devices=self.devices,
+            alpha=alpha,
+            beta=beta,
+            gene_bias=bias,
         )
         self.meter.spent += spent
         left = share * (1 - BRKGA_SHARE) / (1 - share * BRKGA_SHARE)
@@ -140,6 +147,19 @@ class KeySearch:
         is_better = (climbed_score.overflow, climbed_score.value) <= (score.overflow, score.value)
         return climbed if is_better else best
 
+    def _proposed(self, searched: NDArray[np.int64]) -> tuple[Numbers, Numbers, Numbers]:
+        """Return alpha, beta and elite bias of the searched genes; none: as without a policy."""
+        count = len(self.fusion) + len(self.layout)
+        if self.proposal is None or not (searched < count).any():
+            none = np.empty(0)
+            return none, none, none
+        of_genes = self.proposal
+        wide = np.ones(int(self.order[-1]) + 1)
+        alpha, beta, bias = wide, wide.copy(), wide * ELITE_BIAS
+        alpha[:count], beta[:count] = of_genes.alpha, of_genes.beta
+        bias[:count] = of_genes.elite_bias
+        return alpha[searched], beta[searched], bias[searched]
+
 
 def key_search(
     native: FusionNumbers,
@@ -150,6 +170,7 @@ def key_search(
     threads: int,
     capacity: int | None = None,
     devices: FusionDevices | None = None,
+    proposal: FusionProposal | None = None,
     cancel: Cancel | None = None,
 ) -> KeySearch:
     """Return the search of a problem.
@@ -162,6 +183,7 @@ def key_search(
         threads: never changes the result.
         capacity: bytes that the peak of one device may take; None: any.
         devices: what several devices add.
+        proposal: of a policy for fusion and layout keys; None: uniform keys.
         cancel: ends the search from another thread.
     """
     genes = _native.fusion_genes(native, devices)
@@ -176,5 +198,6 @@ def key_search(
         order=np.arange(genes.priority, genes.size, dtype=np.int64),
         cancel=_native.Cancel() if cancel is None else cancel,
         devices=devices,
+        proposal=proposal,
         meter=meter,
     )

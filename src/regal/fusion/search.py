@@ -14,8 +14,10 @@ from regal.errors import UsageError
 from regal.fusion.check import check_fusion
 from regal.fusion.keys import HIGHEST, LOWEST, NEUTRAL, Meter, key_search
 from regal.fusion.numbers import fusion_numbers
+from regal.fusion.policy import fusion_proposal
 from regal.fusion.types import CHANNELS_LAST, FusionPlan, Kernel
 from regal.plan.problem import order_problem, pair_rows
+from regal.policy.choice import NONE
 from regal.search.devices.objectives import Weights, objective_of
 from regal.search.portfolio import default_evaluations, regal
 from regal.search.types import Budget
@@ -87,6 +89,7 @@ def plan_fusion(
     weights: Weights | None = None,
     capacity: int | None = None,
     in_place: bool = True,
+    policy: str = NONE,
     cancel: Cancel | None = None,
 ) -> FusionOutcome:
     """Return the best plan of `problem` on one device that a method finds, judged.
@@ -101,10 +104,12 @@ def plan_fusion(
         weights: of "balanced"; None: equal ones.
         capacity: bytes that the peak may take; plans that fit come first. None: any.
         in_place: whether kernels of one op may write over an input that dies.
+        policy: of fusion and layout keys; see `regal.policy.choice`. "none": uniform keys.
         cancel: ends the search from another thread.
 
     Raises:
-        UsageError: there is no such method or objective, or the problem has several devices.
+        UsageError: there is no such method, objective or policy, or the problem has several
+            devices.
         PlanError: the plan did not pass the checker, which is a defect of regal.
     """
     if method not in METHODS:
@@ -119,13 +124,15 @@ def plan_fusion(
         before_time_ns=before.time_ns,
         before_peak_bytes=before.peak,
     )
+    native = fusion_numbers(problem, in_place=in_place)
     search = key_search(
-        fusion_numbers(problem, in_place=in_place),
+        native,
         goal,
         Meter(budget or Budget(evaluations=DEFAULT_EVALUATIONS), started),
         seed=seed,
         threads=threads,
         capacity=capacity,
+        proposal=fusion_proposal(policy, problem, native, goal),
         cancel=cancel,
     )
     chosen = METHODS[method](search)

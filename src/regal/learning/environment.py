@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from regal.data.augment import Augmentation, augmented
 from regal.data.entries import load_graph, load_index
 from regal.data.systems import needed_bytes, random_system
 from regal.devices.presets import system_named
-from regal.learning.types import Reply
+from regal.learning.types import Reply, SearchTask
 from regal.plan.schedule_problem import schedule_problem
 from regal.policy.inputs import policy_inputs
 from regal.policy.paper import PAPER_SEARCH, gene_rows, proposal_of_rows
@@ -45,6 +45,7 @@ MOST_REWARD = 1.0
 MOST_CACHED = 1024  # tasks; about 1 MB each
 KEY_SCALE = 2.0**-32
 RANDOM = "random"  # devices of a TaskSpec: "random:SEED"
+TaskT = TypeVar("TaskT", bound=SearchTask, covariant=True)
 
 
 class Task:
@@ -58,7 +59,7 @@ class Task:
 
         Cost: 10 ms per 1,000 ops, more for a variation.
         """
-        graph = _graph_of(spec)
+        graph = graph_of(spec)
         name, _, seed = spec.devices.partition(":")
         system = random_system(int(seed), graph) if name == RANDOM else system_named(name)
         self.problem: ScheduleProblem = schedule_problem(graph, system, graph_cost(graph, system))
@@ -110,6 +111,19 @@ class Task:
         if key not in self._baselines:
             self._baselines[key] = self.cost_of(self.search(None, evaluations, seed).schedule)
         return self._baselines[key]
+
+    def attempt(
+        self,
+        action: NDArray[np.float32] | None,
+        evaluations: int,
+        seed: int,
+        *,
+        wants_keys: bool,
+    ) -> tuple[float, NDArray[np.float32] | None]:
+        """Return the cost of what `search` finds, and its keys if they are wanted."""
+        found = self.search(action, evaluations, seed)
+        keys = self.keys_of(found.schedule) if wants_keys else None
+        return self.cost_of(found.schedule), keys
 
     def cost_of(self, schedule: DeviceSchedule) -> float:
         """Return the objective's value, raised by the share of memory that does not fit."""
@@ -163,14 +177,14 @@ class Task:
         return (keys * KEY_SCALE).astype(np.float32)
 
 
-class GraphEnvironment:
-    """An `Environment` whose tasks are graphs of the data set; searches run in this process."""
+class TaskEnvironment(Generic[TaskT]):
+    """An `Environment` of tasks that a function makes; searches run in this process."""
 
-    def __init__(self, make: Callable[[TaskSpec], Task] = Task) -> None:
+    def __init__(self, make: Callable[[TaskSpec], TaskT]) -> None:
         self._make = make
-        self._tasks: OrderedDict[TaskSpec, Task] = OrderedDict()
+        self._tasks: OrderedDict[TaskSpec, TaskT] = OrderedDict()
 
-    def task(self, spec: TaskSpec) -> Task:
+    def task(self, spec: TaskSpec) -> TaskT:
         """Return the task of a spec; the last ones are kept."""
         task = self._tasks.get(spec)
         if task is None:
@@ -187,19 +201,27 @@ class GraphEnvironment:
     def run(self, request: Request) -> Reply:
         """Return the reward of a search: the logarithm of the baseline's cost over its own."""
         task = self.task(request.spec)
-        found = task.search(request.action, request.evaluations, request.seed)
-        cost = task.cost_of(found.schedule)
+        cost, keys = task.attempt(
+            request.action, request.evaluations, request.seed, wants_keys=request.wants_keys
+        )
         ratio = math.log(task.baseline(request.evaluations, request.seed) / cost)
         return Reply(
             reward=max(-MOST_REWARD, min(MOST_REWARD, ratio)),
             cost=cost,
-            keys=task.keys_of(found.schedule) if request.wants_keys else None,
+            keys=keys,
         )
 
     def lesson(self, spec: TaskSpec, evaluations: int, seed: int) -> Reply:
         """Return a good schedule of a task; its reward is not measured."""
         cost, keys = self.task(spec).lesson(evaluations, seed)
         return Reply(reward=0.0, cost=cost, keys=keys)
+
+
+class GraphEnvironment(TaskEnvironment[Task]):
+    """The environment of graphs of the data set on devices."""
+
+    def __init__(self, make: Callable[[TaskSpec], Task] = Task) -> None:
+        super().__init__(make)
 
 
 def strategy(
@@ -220,7 +242,8 @@ def strategy(
     )
 
 
-def _graph_of(spec: TaskSpec) -> Graph:
+def graph_of(spec: TaskSpec) -> Graph:
+    """Return the graph of a task, or the variation of it that the task asks for."""
     graph = load_graph(_entries()[spec.key])
     return graph if spec.variation < 0 else augmented(graph, spec.variation, Augmentation())
 

@@ -10,6 +10,8 @@ import numpy as np
 from regal.policy.inputs import CONTEXT, MORE_NODE_FEATURES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from regal.policy.inputs import PolicyInputs
@@ -44,6 +46,28 @@ def paired_uniforms(
     return _normal_share_below(pair[0]), _normal_share_below(pair[1])
 
 
+def paired_fields(
+    kinds: Sequence[NDArray[np.float32]], parts: int, share: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return two opposite (rows, parts) draws as `paired_uniforms` does, without devices.
+
+    Args:
+        kinds: the features of the rows of each kind, which have functions of their own.
+        parts: columns, independent of each other.
+        share: of the variance that alike rows have in common; 0: independent draws.
+        rng: the source of randomness.
+    """
+    features = [rows.astype(np.float64) for rows in kinds]
+    columns = np.stack(
+        [
+            _mixed(np.concatenate([_field(rows, rng) for rows in features]), share, rng)
+            for _ in range(parts)
+        ],
+        axis=1,
+    )
+    return _normal_share_below(columns), _normal_share_below(-columns)
+
+
 def _normal_rows(
     inputs: PolicyInputs, share: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
@@ -52,7 +76,13 @@ def _normal_rows(
     np.add.at(groups, inputs.groups, nodes)
     groups /= inputs.group_sizes[:, None]
     fields = [_field(nodes, rng), _opposed(groups, len(inputs.devices), rng), _field(nodes, rng)]
-    common = np.concatenate(fields)
+    return _mixed(np.concatenate(fields), share, rng)
+
+
+def _mixed(
+    common: NDArray[np.float64], share: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return standard normals that have `share` of their variance in common."""
     if share >= 1.0:
         return common
     return math.sqrt(share) * common + math.sqrt(1.0 - share) * rng.standard_normal(len(common))

@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,10 +64,12 @@ def onnx_bytes(
     Args:
         network: whose weights `exported.forward` uses.
         exported: what it computes.
-        example: any inputs of at least 2 ops, 2 devices and 2 edges; nothing of it is kept.
+        example: any inputs of at least 2 ops and 2 edges; nothing of it is kept.
         notes: what a model card says: data, seed, results. JSON values.
     """
     module = _Wrapped(network, exported.forward).eval()
+    if len(example.devices) == 1:  # a size of 1 would be taken for one that is fixed
+        example = replace(example, devices=np.repeat(example.devices, 2, axis=0))
     tensors = graph_tensors(example)
     dimensions = {name: torch.export.Dim(name, min=2) for name in ("ops", "devices", "groups")}
     half = torch.export.Dim("half", min=2)

@@ -68,10 +68,12 @@ def group_means(rows: Tensor, graph: GraphTensors) -> Tensor:
 class Body(nn.Module):
     """Gated message passing in both directions, with the whole graph as context."""
 
-    def __init__(self, options: NetworkOptions) -> None:
+    def __init__(self, options: NetworkOptions, features: int | None = None) -> None:
+        """Make a body for ops with so many features; None: those of `node_feature_names`."""
         super().__init__()
         hidden = options.hidden
-        self.nodes = _mlp(len(node_feature_names()) + len(CONTEXT), hidden, hidden)
+        width = len(node_feature_names()) if features is None else features
+        self.nodes = _mlp(width + len(CONTEXT), hidden, hidden)
         self.devices = _mlp(len(DEVICE_FEATURES) + len(CONTEXT), hidden, hidden)
         self.layers = nn.ModuleList(
             _Layer(hidden, sees_graph=options.sees_graph) for _ in range(options.layers)
@@ -160,14 +162,14 @@ class PaperHeads(nn.Module):
     def __init__(self, options: NetworkOptions) -> None:
         super().__init__()
         hidden, features = options.hidden, len(node_feature_names())
-        self.priority = _head(hidden, hidden)
-        self.priority_line = _Line(features)
-        self.transfer = _head(hidden, hidden)
-        self.transfer_line = _Line(features)
+        self.priority = zero_head(hidden, hidden)
+        self.priority_line = Line(features)
+        self.transfer = zero_head(hidden, hidden)
+        self.transfer_line = Line(features)
         self.pair_op = nn.Linear(hidden, hidden)
         self.pair_device = nn.Linear(hidden, hidden)
-        self.affinity = _head(hidden, hidden)
-        self.affinity_line = _Line(features)
+        self.affinity = zero_head(hidden, hidden)
+        self.affinity_line = Line(features)
         self.prior: Tensor
         self.register_buffer("prior", torch.as_tensor(prior_logits()))
 
@@ -188,13 +190,14 @@ class PaperHeads(nn.Module):
         )
 
 
-class _Line(nn.Module):
+class Line(nn.Module):
     """One line from features to logits for running time, one for memory; all 0 at first.
 
     With one for both, what was learned of running time, which gains far more, spoiled memory.
     """
 
     def __init__(self, features: int) -> None:
+        """Make lines from so many features."""
         super().__init__()
         self.time = nn.Linear(features, LOGITS, bias=False)
         self.memory = nn.Linear(features, LOGITS, bias=False)
@@ -202,6 +205,7 @@ class _Line(nn.Module):
         nn.init.zeros_(self.memory.weight)
 
     def forward(self, rows: Tensor, share: Tensor) -> Tensor:
+        """Return the logits of rows of features; `share`: of running time in the objective."""
         mixed: Tensor = share * self.time(rows) + (1.0 - share) * self.memory(rows)
         return mixed
 
@@ -237,7 +241,8 @@ def _mlp(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, hidden), nn.SiLU(), nn.Linear(hidden, n_out))
 
 
-def _head(n_in: int, hidden: int) -> nn.Sequential:
+def zero_head(n_in: int, hidden: int) -> nn.Sequential:
+    """Return a head whose logits are 0 at first."""
     head = _mlp(n_in, hidden, LOGITS)
     nn.init.zeros_(head[-1].weight)
     nn.init.zeros_(head[-1].bias)

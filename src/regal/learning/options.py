@@ -72,6 +72,7 @@ class DataOptions:
     varied: float = 0.5  # share of tasks that are variations of a graph
     headroom: float = 0.01  # tasks where a good schedule gains less than this are left out
     valid_graphs: int = 40  # of the valid side; families take turns. Policy "prior": problems
+    frameworks: tuple[str, ...] = ()  # of the graphs; (): all
     limit: int = 0  # most training graphs, families take turns; 0: all
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +23,18 @@ from regal.learning.network import PaperNetwork, graph_tensors
 from regal.learning.types import Drawn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from torch import Tensor
 
     from regal.learning.export import Exported
     from regal.learning.types import Array
     from regal.policy.inputs import PolicyInputs
+
+    Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+PARTS = 3  # of a choice: mean, spread, elite bias
 
 
 class PaperPolicy:
@@ -51,7 +57,7 @@ class PaperPolicy:
     def distribution(self, inputs: PolicyInputs) -> BinDistribution:
         """Return what the policy may choose, with gradients."""
         logits = rows_of(self._network(graph_tensors(inputs))[1])
-        return BinDistribution(logits, inputs, self._correlation)
+        return BinDistribution(logits, partial(paired_uniforms, inputs, PARTS, self._correlation))
 
     def exported(self) -> Exported:
         """Return how it is exported."""
@@ -61,16 +67,16 @@ class PaperPolicy:
 class BinDistribution:
     """A `Distribution`: bins of mean, spread and elite bias, independent for each row."""
 
-    def __init__(self, logits: Tensor, inputs: PolicyInputs, correlation: float) -> None:
-        self._logits, self._inputs, self._correlation = logits, inputs, correlation
+    def __init__(self, logits: Tensor, draw_pair: Callable[[np.random.Generator], Pair]) -> None:
+        """Make the distribution of (rows, LOGITS); `draw_pair` returns opposite uniform draws."""
+        self._logits, self._draw_pair = logits, draw_pair
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
         """Return random choices, in pairs of opposites."""
         with torch.no_grad():
             bins: list[NDArray[np.uint8]] = []
             while len(bins) < count:
-                pair = paired_uniforms(self._inputs, 3, self._correlation, rng)
-                bins += [bins_at(self._logits, draws) for draws in pair]
+                bins += [bins_at(self._logits, draws) for draws in self._draw_pair(rng)]
             choices = np.stack(bins[:count])
             log_probs = self.log_probs(choices).numpy()
         return Drawn(choices=choices, actions=actions_of(choices), log_probs=log_probs)

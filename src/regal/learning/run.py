@@ -18,8 +18,10 @@ from regal.learning.actors import actors_of
 from regal.learning.columns import ColumnNetwork, ColumnPolicy
 from regal.learning.columns_environment import column_environment
 from regal.learning.config import config_to_dict
-from regal.learning.environment import GraphEnvironment
+from regal.learning.environment import GraphEnvironment, TaskEnvironment
 from regal.learning.export import onnx_bytes, require_parity
+from regal.learning.fusion import FusionNetwork, FusionPolicy
+from regal.learning.fusion_environment import fusion_environment
 from regal.learning.metrics import Metrics
 from regal.learning.network import new_network, parameter_count
 from regal.learning.options import INLINE, OFF_POLICY, REINFORCE
@@ -30,7 +32,7 @@ from regal.learning.prior_training import PriorTrainer, network_of
 from regal.learning.toy import ToyEnvironment, ToyWorkload
 from regal.learning.trainer import BEST, CHECKPOINT, Trainer
 from regal.learning.workload import GraphWorkload
-from regal.policy.model import COLUMNS, PRIOR
+from regal.policy.model import COLUMNS, FUSION, PRIOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,14 +187,20 @@ def _start_from(policy: Trainable, path: Path) -> None:
 
 
 def _policy_of(config: TrainConfig) -> Trainable:
+    imitates = config.learner.imitation > 0 or config.trainer.warmup > 0
+    if config.policy in (COLUMNS, FUSION) and imitates:
+        raise UsageError(
+            f"config: '{config.policy}' has no keys to imitate: no imitation, no warmup"
+        )
+    if config.policy == FUSION:
+        fusion = FusionNetwork(config.network, config.trainer.seed)
+        return FusionPolicy(fusion, correlation=config.trainer.correlation)
     if config.policy == COLUMNS:
-        if config.learner.imitation > 0 or config.trainer.warmup > 0:
-            raise UsageError("config: 'columns' have no keys to imitate: no imitation, no warmup")
         columns = ColumnNetwork(config.network, config.trainer.seed)
         return ColumnPolicy(columns, config.columns)
     if config.policy != "paper":
         raise UsageError(
-            f"config: unknown policy '{config.policy}'; known: paper, {PRIOR}, {COLUMNS}"
+            f"config: unknown policy '{config.policy}'; known: paper, {PRIOR}, {COLUMNS}, {FUSION}"
         )
     network = new_network(config.network, config.trainer.seed)
     return PaperPolicy(network, correlation=config.trainer.correlation)
@@ -205,10 +213,12 @@ def _environment_of(
         return ToyEnvironment(), ToyEnvironment
     if config.policy == COLUMNS:
         return column_environment(), column_environment
+    if config.policy == FUSION:
+        return fusion_environment(), fusion_environment
     return shared or GraphEnvironment(), GraphEnvironment
 
 
 def _workload_of(config: TrainConfig, environment: Environment) -> Workload:
-    if isinstance(environment, GraphEnvironment):
+    if isinstance(environment, TaskEnvironment):
         return GraphWorkload(config.data, config.search, environment)
     return ToyWorkload()

@@ -55,6 +55,39 @@ class Reply:
     keys: NDArray[np.float32] | None  # of the best schedule, for imitation, if they are wanted
 
 
+class SearchTask(Protocol):
+    """A problem and an objective: what a policy sees of it, and what searches reach."""
+
+    @property
+    def inputs(self) -> PolicyInputs:
+        """Return what a policy sees."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """Return a cost that a good search may come near to; tasks already there teach nothing."""
+        ...
+
+    def baseline(self, evaluations: int, seed: int) -> float:
+        """Return the cost that a search without a policy reaches."""
+        ...
+
+    def attempt(
+        self,
+        action: NDArray[np.float32] | None,
+        evaluations: int,
+        seed: int,
+        *,
+        wants_keys: bool,
+    ) -> tuple[float, NDArray[np.float32] | None]:
+        """Return the cost that a search reaches, and its keys where there are some to imitate."""
+        ...
+
+    def lesson(self, evaluations: int, seed: int) -> tuple[float, NDArray[np.float32] | None]:
+        """Return the cost and the keys of a good plan."""
+        ...
+
+
 class Environment(Protocol):
     """Where actions are tried; lives in the trainer's process and, a copy, in each actor."""
 

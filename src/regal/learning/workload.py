@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from regal.data.entries import Entry
-    from regal.learning.environment import GraphEnvironment
+    from regal.learning.environment import TaskEnvironment
     from regal.learning.options import DataOptions, SearchOptions
-    from regal.learning.types import Reply
+    from regal.learning.types import Reply, SearchTask
 
 TRAIN, VALID = "train", "valid"
 VARIATIONS = 1 << 30
@@ -45,7 +45,10 @@ class GraphWorkload:
     """A `Workload` of graphs of the data set."""
 
     def __init__(
-        self, options: DataOptions, search: SearchOptions, environment: GraphEnvironment
+        self,
+        options: DataOptions,
+        search: SearchOptions,
+        environment: TaskEnvironment[SearchTask],
     ) -> None:
         """Choose the tasks.
 
@@ -168,7 +171,13 @@ def entries_of(split: str, options: DataOptions) -> list[Entry]:
         UsageError: there is none.
     """
     fewest, most = options.fewest_ops, options.most_ops
-    found = [e for e in load_index() if e.split == split and fewest <= e.ops <= most]
+    found = [
+        e
+        for e in load_index()
+        if e.split == split
+        and fewest <= e.ops <= most
+        and (not options.frameworks or e.framework in options.frameworks)
+    ]
     if not found:
         raise UsageError(f"data: no graph of the {split} side has {fewest} to {most} ops")
     return found

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 PRIOR = "prior"  # kind of the policies of the default method
 COLUMNS = "columns"  # another kind of them: learned features
+FUSION = "fusion"  # of fusion and layout keys
 METADATA = "regal.policy"  # key of the file's metadata that holds one JSON object
 
 
@@ -117,8 +118,9 @@ def feature_names(kind: str = "") -> dict[str, list[str]]:
     if kind == PRIOR:
         ops = [name for name, *_ in _native.device_feature_names()]
         return {"state": [*CONTEXT, *PROGRESS], "arms": list(ARMS), "ops": ops}
+    own = [name for name, *_ in _native.fusion_feature_names()] if kind == FUSION else []
     return {
-        "nodes": list(node_feature_names()),
+        "nodes": [*node_feature_names(), *own],
         "edges": list(EDGE_FEATURES),
         "context": list(CONTEXT),
         "devices": list(DEVICE_FEATURES),
