@@ -41,7 +41,10 @@ AGNOSTIC_KINDS = frozenset({"pointwise", "pool", "norm", "resize"})
 AGNOSTIC_TOO = frozenset(
     {"cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"}
 )
-INDEXED = frozenset({"embedding"})  # of the gathering ones: reads whole rows
+# Of the gathering ones: generated code reads each element where the indices say. What computes the
+# indices may be in the group, and what reads the result, so that it never lies in memory.
+GATHERING = frozenset({"embedding", "index", "unsafe_index", "index_select", "gather"})
+IMAGE_GATHERING = frozenset({"index", "unsafe_index"})  # resizing to the nearest is traced so
 
 
 def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
@@ -67,8 +70,10 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
     if name in POINTWISE_TOO:
         return FuseClass.POINTWISE
     kind = KIND_OF.get(name, "")
-    if kind == "gather" and name not in INDEXED:
+    if kind == "gather" and name not in GATHERING:
         return FuseClass.OPAQUE
+    if name == "bmm" and _has_vector(node):
+        return FuseClass.REDUCTION
     return CLASS_OF_KIND.get(kind, FuseClass.OPAQUE)
 
 
@@ -87,7 +92,9 @@ def layout_rule_of(node: Node, written: set[int]) -> LayoutRule:
     name = bare_name(str(target))
     if name in SENSITIVE:
         return LayoutRule.SENSITIVE
-    if name in AGNOSTIC_TOO or KIND_OF.get(name, "") in AGNOSTIC_KINDS or is_view(node):
+    if name in IMAGE_GATHERING and not has_two_layouts(node.args[0].meta.get("val")):
+        return LayoutRule.FIXED
+    if name in AGNOSTIC_TOO | IMAGE_GATHERING or KIND_OF.get(name, "") in AGNOSTIC_KINDS or is_view(node):
         return LayoutRule.AGNOSTIC
     return LayoutRule.FIXED
 
@@ -101,6 +108,12 @@ def _is_lowered(target: torch._ops.OpOverload) -> bool:
     if target in select_decomp_table():
         return True
     return target in lowerings and target not in fallbacks
+
+
+def _has_vector(node: Node) -> bool:
+    """Return whether one side of a batch of products is a vector: a sum to generated code."""
+    left, right = (each.meta["val"] for each in node.args[:2])
+    return bool(left.shape[1] == 1 or right.shape[2] == 1)
 
 
 def _is_usual(node: Node) -> bool:
