@@ -123,6 +123,16 @@ def test_what_is_far_from_the_exact_result_is_wrong_however_small_the_original(
     assert found["agreements"]["wrong beside the exact result"] != ""
 
 
+def test_saved_positions_may_differ_as_often_as_those_of_the_original_differ_from_the_exact_ones(
+    found: dict[str, Any],
+) -> None:
+    assert found["agreements"]["saved ties"] == ""
+    assert found["agreements"]["saved wrong"] == "result 0 differs in 100.00% of its elements"
+    assert (
+        found["agreements"]["ties for the caller"] == "result 0 differs in 12.50% of its elements"
+    )
+
+
 def test_times_are_read_back_without_lines_that_are_broken(found: dict[str, Any]) -> None:
     assert found["remembered"] == {"known": {"a": 5, "b": 7}, "none": True}
 

@@ -94,7 +94,11 @@ def layout_rule_of(node: Node, written: set[int]) -> LayoutRule:
         return LayoutRule.SENSITIVE
     if name in IMAGE_GATHERING and not has_two_layouts(node.args[0].meta.get("val")):
         return LayoutRule.FIXED
-    if name in AGNOSTIC_TOO | IMAGE_GATHERING or KIND_OF.get(name, "") in AGNOSTIC_KINDS or is_view(node):
+    if (
+        name in AGNOSTIC_TOO | IMAGE_GATHERING
+        or KIND_OF.get(name, "") in AGNOSTIC_KINDS
+        or is_view(node)
+    ):
         return LayoutRule.AGNOSTIC
     return LayoutRule.FIXED
 
