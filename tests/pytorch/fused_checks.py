@@ -276,6 +276,8 @@ def agreements() -> dict[str, str]:
     a = torch.arange(1, 9, dtype=torch.float32)
     noise, other = torch.tensor([3e-9, -2e-9]), torch.tensor([1e-9, 4e-9])
     exact = torch.zeros(2, dtype=torch.float64) + 1e-17
+    first, second = torch.arange(8), torch.tensor([1, 1, 2, 3, 4, 5, 6, 7])
+    near, reverse = second.roll(1), first.flip(0)  # of the exact run; wrong in all positions
     return {
         "equal": disagreement([a], [a.clone()]),
         "rounding": disagreement([a], [a * (1 + 1e-6)]),
@@ -286,7 +288,12 @@ def agreements() -> dict[str, str]:
         "fewer": disagreement([a, a], [a]),
         "noise": disagreement([noise], [other]),
         "noise beside the exact result": disagreement([noise], [other], lambda: [exact]),
+        "more noise": disagreement([noise], [other * 20], lambda: [exact]),
+        "more than noise": disagreement([noise], [other * 20], lambda: [exact + 1e-10]),
         "wrong beside the exact result": disagreement([noise], [other + 1], lambda: [exact]),
+        "saved ties": disagreement([second], [first], lambda: [near], frozenset({0})),
+        "saved wrong": disagreement([second], [reverse], lambda: [first], frozenset({0})),
+        "ties for the caller": disagreement([second], [first], lambda: [near]),
     }
 
 

@@ -26,6 +26,7 @@ from regal.torch.limit import Point, within_limit
 from regal.torch.planning import planned
 from regal.torch.reinplace import write_updates_in_place
 from regal.torch.remat import constants_of, with_recomputation
+from regal.torch.resizing import restore_resizing_gradients
 from regal.torch.settings import Settings, settings_of
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ class Compilation:
             self._hold(node.meta.get("val") if isinstance(node, Node) else None)
 
         drop_unread_statistics(joint)
+        if self.settings.objective != "memory":
+            restore_resizing_gradients(joint)
 
         def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
             forward, backward = default_partition(module, inputs, **given)

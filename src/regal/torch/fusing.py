@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,7 +41,9 @@ log = logging.getLogger("regal.torch")
 EVALUATIONS = 4_000  # plans of a graph that are decoded
 MEASURE_SECONDS = 4.0  # for the kernels of a graph that were never measured
 TRIAL_SECONDS = 3.0  # for comparing the candidates of a graph
-TRIALS = 40
+TRIALS = 40  # at most; the median of a way counts
+SIFTED = 3  # trials after which ways that took more than NEAR times the least are dropped
+NEAR = 1.2
 AS_TRACED = "as traced"
 
 
@@ -237,7 +240,7 @@ def without(kernels: Sequence[Kernel], groups: set[tuple[int, ...]]) -> list[Ker
 def measured_runs(
     module: GraphModule, candidates: Sequence[Candidate], args: list[Any]
 ) -> dict[str, int]:
-    """Return what each candidate takes, and the graph as traced, in ns: measured in turns.
+    """Return what each candidate takes, and the graph as traced, in ns: medians, in turns.
 
     Where the graph is given values of other strides than in the trace, making those of the trace
     counts for the graph as traced.
@@ -252,20 +255,30 @@ def measured_runs(
 
     runs: dict[str, Callable[[list[Any]], Any]] = {AS_TRACED: as_traced}
     runs |= {each.name: boxed(each.built.module) for each in candidates}
-    best = dict.fromkeys(runs, 1 << 62)
+    taken: dict[str, list[int]] = {name: [] for name in runs}
     written = written_inputs(module)
     stop = time.monotonic() + TRIAL_SECONDS
     with torch.no_grad():
-        for trial in range(TRIALS):
+        for trial in range(1, TRIALS + 1):
             for name, run in runs.items():
                 run(written_copied(args, written))  # memory of the others leaves the caches
                 held = written_copied(args, written)
                 started = clock_ns()
                 run(held)
-                best[name] = min(best[name], clock_ns() - started)
-            if trial >= 2 and time.monotonic() > stop:
+                taken[name].append(clock_ns() - started)
+            if trial >= SIFTED and time.monotonic() > stop:
                 break
-    return best
+            if trial % SIFTED == 0:
+                runs = _near_the_best(runs, taken)
+    return {name: int(median(each)) for name, each in taken.items()}
+
+
+def _near_the_best(
+    runs: dict[str, Callable[[list[Any]], Any]], taken: Mapping[str, list[int]]
+) -> dict[str, Callable[[list[Any]], Any]]:
+    """Return the ways that may still turn out to be the fastest: the time is for them."""
+    least = min(min(taken[name]) for name in runs)
+    return {name: run for name, run in runs.items() if min(taken[name]) <= NEAR * least}
 
 
 def _given(module: GraphModule) -> list[Any]:

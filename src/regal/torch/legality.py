@@ -41,7 +41,10 @@ AGNOSTIC_KINDS = frozenset({"pointwise", "pool", "norm", "resize"})
 AGNOSTIC_TOO = frozenset(
     {"cat", "clone", "to_copy", "constant_pad_nd", "mean", "sum", "slice", "full_like"}
 )
-INDEXED = frozenset({"embedding"})  # of the gathering ones: reads whole rows
+# Of the gathering ones: generated code reads each element where the indices say. What computes the
+# indices may be in the group, and what reads the result, so that it never lies in memory.
+GATHERING = frozenset({"embedding", "index", "unsafe_index", "index_select", "gather"})
+IMAGE_GATHERING = frozenset({"index", "unsafe_index"})  # resizing to the nearest is traced so
 
 
 def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
@@ -49,7 +52,8 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
 
     Args:
         node: a call of an ATen operator.
-        written: identities of memory that the graph writes to: who touches it runs alone.
+        written: identities of memory that the graph writes to: who touches it runs alone, unless
+            it only reads what a caller gave, before anything writes there (running statistics).
     """
     target: Any = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in ("aten", "prims"):
@@ -57,7 +61,7 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
     if target._schema.is_mutable or has_effect(target) or target._schema.name in STRIDE_BOUND:
         return FuseClass.OPAQUE
     touched = [node, *node.all_input_nodes]
-    if any(storages_of(each) & written for each in touched) or not all(map(_is_usual, touched)):
+    if _touches(node, written) or not all(map(_is_usual, touched)):
         return FuseClass.OPAQUE
     if is_view(node):
         return FuseClass.VIEW
@@ -67,8 +71,10 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
     if name in POINTWISE_TOO:
         return FuseClass.POINTWISE
     kind = KIND_OF.get(name, "")
-    if kind == "gather" and name not in INDEXED:
+    if kind == "gather" and name not in GATHERING:
         return FuseClass.OPAQUE
+    if name == "bmm" and _has_vector(node):
+        return FuseClass.REDUCTION
     return CLASS_OF_KIND.get(kind, FuseClass.OPAQUE)
 
 
@@ -80,14 +86,20 @@ def layout_rule_of(node: Node, written: set[int]) -> LayoutRule:
     if target._schema.is_mutable or target._schema.name in STRIDE_BOUND:
         return LayoutRule.FIXED
     touched = [node, *node.all_input_nodes]
-    if any(storages_of(each) & written for each in touched):
+    if _touches(node, written):
         return LayoutRule.FIXED
     if not any(has_two_layouts(leaf) for e in touched for leaf in tree_leaves(e.meta.get("val"))):
         return LayoutRule.FIXED
     name = bare_name(str(target))
     if name in SENSITIVE:
         return LayoutRule.SENSITIVE
-    if name in AGNOSTIC_TOO or KIND_OF.get(name, "") in AGNOSTIC_KINDS or is_view(node):
+    if name in IMAGE_GATHERING and not has_two_layouts(node.args[0].meta.get("val")):
+        return LayoutRule.FIXED
+    if (
+        name in AGNOSTIC_TOO | IMAGE_GATHERING
+        or KIND_OF.get(name, "") in AGNOSTIC_KINDS
+        or is_view(node)
+    ):
         return LayoutRule.AGNOSTIC
     return LayoutRule.FIXED
 
@@ -101,6 +113,35 @@ def _is_lowered(target: torch._ops.OpOverload) -> bool:
     if target in select_decomp_table():
         return True
     return target in lowerings and target not in fallbacks
+
+
+def _touches(node: Node, written: set[int]) -> bool:
+    """Return whether a node has to do with memory while the graph writes to it, or after that."""
+    return bool(storages_of(node) & written) or any(
+        storages_of(given) & written and not _is_read_first(node, given)
+        for given in node.all_input_nodes
+    )
+
+
+def _is_read_first(node: Node, given: Node) -> bool:
+    """Return whether a node reads small memory of the caller before whatever writes to it.
+
+    The graph says so, too: who writes comes after all who read before.
+    """
+    if given.op != "placeholder" or has_two_layouts(given.meta.get("val")):
+        return False
+    return all(
+        isinstance(user.target, torch._ops.OpOverload)
+        and not is_view(user)
+        and (not user.target._schema.is_mutable or node < user)
+        for user in given.users
+    )
+
+
+def _has_vector(node: Node) -> bool:
+    """Return whether one side of a batch of products is a vector: a sum to generated code."""
+    left, right = (each.meta["val"] for each in node.args[:2])
+    return bool(left.shape[1] == 1 or right.shape[2] == 1)
 
 
 def _is_usual(node: Node) -> bool:

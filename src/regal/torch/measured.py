@@ -26,7 +26,7 @@ from regal.fusion.types import (
     LayoutRule,
 )
 from regal.graph.types import ABSENT
-from regal.torch.legality import fuse_class_of, layout_rule_of
+from regal.torch.legality import GATHERING, fuse_class_of, layout_rule_of
 from regal.torch.probing import kernel_times
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ COSTLY = {  # ns per element of those that are more than an addition
     "native_layer_norm": 0.15, "native_layer_norm_backward": 0.3, "native_group_norm": 0.15,
     "native_batch_norm_legit_functional": 0.2, "native_batch_norm_backward": 0.2,
     "native_batch_norm_legit_no_training": 0.01, "var_mean": 0.1, "mean": 0.03, "sum": 0.03,
+    "bmm": 0.06, "index": 0.02, "unsafe_index": 0.02, "gather": 0.02, "index_select": 0.02,
 }  # fmt: skip
 
 
@@ -173,7 +174,8 @@ def _pairs(graph: Graph, classes: Sequence[FuseClass]) -> set[tuple[int, int]]:
     """Return (producer, consumer) that one kernel may do: both are generated code.
 
     What a reduction yields may be read by what has the same rows; what is larger may only be
-    read as a whole, by a reduction.
+    read as a whole, by a reduction. What is gathered from lies in memory, unless it is a view:
+    each element may be read many times.
     """
     fused = (FuseClass.POINTWISE, FuseClass.REDUCTION, FuseClass.VIEW)
     writer = {t: i for i, op in enumerate(graph.ops) for t in op.outputs}
@@ -185,6 +187,9 @@ def _pairs(graph: Graph, classes: Sequence[FuseClass]) -> set[tuple[int, int]]:
         for tensor in op.inputs:
             producer = writer.get(tensor)
             if producer is None or classes[producer] not in fused:
+                continue
+            is_source = tensor == op.inputs[0] and bare_name(op.kind) in GATHERING
+            if is_source and classes[producer] is not FuseClass.VIEW:
                 continue
             read = prod(graph.tensors[tensor].shape)
             if read <= size or classes[consumer] is not FuseClass.POINTWISE:

@@ -8,10 +8,9 @@ import torch
 
 from regal.backends.torch.fuse import TRACED, written_inputs
 from regal.backends.torch.kernels import (
-    ATEN,
-    ONEDNN,
+    KERNELS,
     PACKED,
-    SPLIT,
+    PRODUCT,
     can_pack,
     kernels_of,
     target_of,
@@ -55,7 +54,7 @@ def kernel_times(
     """
     rows = [(node, nodes[node.meta[TRACED][0]]) for node in _traced(module)]
     keys: dict[tuple[Node, str], str] = {}
-    for kernel in (ATEN, ONEDNN, SPLIT, PACKED):
+    for kernel in KERNELS:
         asked = {new: old for new, old in rows if _has(new, old, kernel, wishes)}
         keys |= {
             (new, kernel): key_of_call(old, kernel, new.args, new.kwargs)
@@ -68,7 +67,7 @@ def kernel_times(
                 times.add(key, ns)
     for new, old in rows:
         calls = {}
-        for kernel in (ATEN, ONEDNN, SPLIT, PACKED):
+        for kernel in KERNELS:
             known = times.known.get(keys.get((new, kernel), ""))
             if known is not None:
                 calls[kernel] = known
@@ -123,9 +122,11 @@ def _traced(module: GraphModule) -> list[Node]:
 
 
 def _has(new: Node, old: Node, kernel: str, wishes: Wishes) -> bool:
-    if kernel != PACKED:
+    if kernel not in (PACKED, PRODUCT):
         return kernel in kernels_of(old)
-    if not can_pack(old, wishes.held):
+    if kernel == PRODUCT and kernel not in kernels_of(old):
+        return False
+    if kernel == PACKED and not can_pack(old, wishes.held):
         return False
     _, layout = new.meta[TRACED]
     return layout == CHANNELS_LAST or not has_two_layouts(new.meta.get("val"))

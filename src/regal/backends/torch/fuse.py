@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from regal.backends.torch.kernels import ATEN, ONEDNN, PACKED, target_of
+from regal.backends.torch.kernels import ATEN, ONEDNN, PACKED, PRODUCT, target_of
 from regal.backends.torch.layouts import (
     FORMATS,
     has_two_layouts,
@@ -234,7 +234,7 @@ class _Builder:
                 for leaf, strides in zip(leaves, observed, strict=True)
             ]
             return tree_unflatten(leaves, spec)
-        if kernel == PACKED:
+        if kernel == PACKED or (kernel == PRODUCT and isinstance(value, torch.Tensor)):
             with self.mode:
                 return torch.empty_like(value, memory_format=torch.channels_last)
         if kernel == ONEDNN and isinstance(value, torch.Tensor) and value.dim() == 4:

@@ -20,9 +20,13 @@ ATEN = "aten"  # the kernel that the operator itself picks
 ONEDNN = "onednn"
 # Gradients of a 1 x 1 convolution as a convolution and a matrix product, both by oneDNN.
 SPLIT = "split"
+# A 1 x 1 convolution of stride 1, or its gradients, as products by oneDNN: of images that are
+# channels last these are the rows that lie there. Plain weights are read once, and not blocked.
+PRODUCT = "product"
 # A convolution by oneDNN whose weight is kept in blocks: see `packed`. For graphs without
 # gradients, where weights seldom change.
 PACKED = "packed"
+KERNELS = (ATEN, ONEDNN, SPLIT, PRODUCT, PACKED)
 
 CONVOLUTION = aten.convolution.default
 CONVOLUTION_BACKWARD = aten.convolution_backward.default
@@ -35,9 +39,13 @@ def kernels_of(node: Node) -> tuple[str, ...]:
     if node.target is CONVOLUTION:
         *_, dilation, transposed, _, _ = node.args
         is_image = _value(node.args[0]).dim() == 4 and len(dilation) == 2
-        return (ATEN, ONEDNN) if is_image and not transposed else (ATEN,)
+        if not is_image or transposed:
+            return (ATEN,)
+        is_pointwise = _is_pointwise_convolution(*node.args[:2], node.args[3:])
+        return (ATEN, ONEDNN, PRODUCT) if is_pointwise else (ATEN, ONEDNN)
     if node.target is CONVOLUTION_BACKWARD:
-        return (ATEN, SPLIT) if _is_pointwise_convolution(node) else (ATEN,)
+        is_pointwise = _is_pointwise_convolution(*node.args[1:3], node.args[4:])
+        return (ATEN, SPLIT, PRODUCT) if is_pointwise else (ATEN,)
     if node.target is aten.mm.default:
         return (ATEN, ONEDNN) if _is_product(node.args) else (ATEN,)
     if node.target is aten.addmm.default:
@@ -68,6 +76,9 @@ def target_of(node: Node, kernel: str) -> Callable[..., Any]:
     if kernel == ATEN:
         call: Any = node.target
         return call
+    if kernel == PRODUCT:
+        is_forward = node.target is CONVOLUTION
+        return product_convolution if is_forward else product_convolution_backward
     found: Any = {
         CONVOLUTION: onednn_convolution,
         CONVOLUTION_BACKWARD: split_convolution_backward,
@@ -130,6 +141,52 @@ def split_convolution_backward(
     return of_x, of_weight, of_bias
 
 
+def product_convolution(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    """Return a 1 x 1 convolution of stride 1 as a product; its result is channels last."""
+    count, _, height, width = x.shape
+    made: torch.Tensor = torch.ops.mkldnn._linear_pointwise.default(
+        _rows(x), weight.reshape(weight.shape[:2]), bias, "none", [], ""
+    )
+    return made.view(count, height, width, -1).permute(0, 3, 1, 2)
+
+
+def product_convolution_backward(
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[torch.Tensor | None, ...]:
+    """Return the gradients of a 1 x 1 convolution of stride 1; that of `x` is channels last."""
+    of_x = of_weight = of_bias = None
+    rows = _rows(gradient)
+    if wanted[0]:
+        count, _, height, width = x.shape
+        made = onednn_mm(rows, weight.reshape(weight.shape[:2]))
+        of_x = made.view(count, height, width, -1).permute(0, 3, 1, 2)
+    if wanted[1]:
+        of_weight = onednn_mm(rows.t(), _rows(x)).view(weight.shape)
+    if wanted[2]:
+        of_bias = rows.sum(0)
+    return of_x, of_weight, of_bias
+
+
 def window_of(
     padding: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
@@ -144,13 +201,18 @@ def _has_onednn() -> bool:
     return bool(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled)
 
 
-def _is_pointwise_convolution(node: Node) -> bool:
-    x, weight = _value(node.args[1]), _value(node.args[2])
-    if x.dim() != 4 or node.args[7] or node.args[9] != 1:
+def _rows(x: torch.Tensor) -> torch.Tensor:
+    """Return an image as one row of channels per pixel: a view if it is channels last."""
+    return x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
+
+
+def _is_pointwise_convolution(x: Node, weight: Node, sizes: Sequence[Any]) -> bool:
+    """Return whether a convolution takes each pixel alone; `sizes`: stride, padding, and so on."""
+    stride, padding, _, transposed, _, groups = sizes[:6]
+    if _value(x).dim() != 4 or transposed or groups != 1 or not _value(x).numel():
         return False
-    stride, padding = node.args[4:6]
     ones = all(number == 1 for number in stride)
-    return tuple(weight.shape[2:]) == (1, 1) and ones and not any(padding)
+    return tuple(_value(weight).shape[2:]) == (1, 1) and ones and not any(padding)
 
 
 def _is_product(args: Sequence[Any]) -> bool:

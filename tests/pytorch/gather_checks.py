@@ -1,0 +1,141 @@
+"""Gathers in groups, and gradients of enlarged images; prints a JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import interpolate
+
+from regal.backends.torch.agreement import disagreement
+from regal.backends.torch.executor import boxed
+from regal.backends.torch.fuse import Wishes, written_storages
+from regal.frontends.torch.fx import graph_of
+from regal.torch.backend import compilation_of
+from regal.torch.legality import fuse_class_of
+from regal.torch.measured import measured, problem_of
+from regal.torch.resizing import restore_resizing_gradients
+from regal.torch.times import Times
+from tests.pytorch.fused_checks import traced
+
+
+class Experts(nn.Module):
+    """Each token takes the matrix of its expert: gathered, then multiplied by a vector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(4, 32, 16))
+        self.enlarged = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, expert: torch.Tensor, image: torch.Tensor) -> Any:
+        y = torch.bmm(self.weights[expert], x.unsqueeze(-1)).squeeze(-1)
+        small = self.enlarged(image).relu()
+        return y.tanh(), interpolate(small, scale_factor=2.0) + 1
+
+
+def gathers() -> dict[str, Any]:
+    """Say what gathers and products with vectors are to fusion, and what may be fused."""
+
+    def function(w: torch.Tensor, at: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> Any:
+        index = at + 1 - 1
+        rows = (w * 2)[index]
+        return torch.bmm(rows, x), torch.bmm(rows, y)
+
+    args = (
+        torch.randn(4, 8, 16),
+        torch.randint(0, 4, (6,)),
+        torch.randn(6, 16, 1),
+        torch.randn(6, 16, 3),
+    )
+    module = traced(function, *args)
+    written = written_storages(module)
+    graph = graph_of(module, "gathers")
+    found = measured(module, graph, Wishes(), list(args), Times(path=None))
+    names = [op.name for op in graph.ops]
+    pairs = problem_of(module, graph, found).pairs
+    return {
+        "classes": {
+            node.name: str(fuse_class_of(node, written))
+            for node in module.graph.nodes
+            if node.op == "call_function"
+        },
+        "pairs": sorted(f"{names[a]}-{names[b]}" for a, b in pairs),
+    }
+
+
+def compiled(cache: str) -> dict[str, str]:
+    """Compare outputs, and gradients of a training step, with those of eager code."""
+    torch.manual_seed(0)
+    module = Experts()
+    args = torch.randn(12, 16), torch.randint(0, 4, (12,)), torch.randn(2, 3, 8, 8)
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        return compilation_of(graph, inputs, {"objective": "time", "cache": cache})[1]
+
+    run = torch.compile(module, backend=backend)
+    found = {}
+    with torch.no_grad():
+        expected = module(*args)
+        run(*args)
+        found["inference"] = disagreement(expected, run(*args))
+    sum(each.square().sum() for each in module(*args)).backward()
+    gradients = [each.grad for each in module.parameters()]
+    module.zero_grad(set_to_none=True)
+    sum(each.square().sum() for each in run(*args)).backward()
+    found["gradients"] = disagreement(gradients, [each.grad for each in module.parameters()])
+    return found
+
+
+def scatter_of(scale: float, *, shift: int = 0, accumulate: bool = True) -> Any:
+    """Return the gradient of enlarging to 8 x 12 pixels as PyTorch traces it."""
+
+    def scatter(gradient: torch.Tensor) -> torch.Tensor:
+        rows = ((torch.arange(8, dtype=torch.float32) + 0.0) * scale).to(torch.int64)
+        columns = ((torch.arange(12, dtype=torch.float32) + 0.0) * scale).to(torch.int64)
+        rows = (rows + shift).clamp(max=int(8 * scale) - 1)
+        zeros = gradient.new_zeros([2, 3, int(8 * scale), int(12 * scale)])
+        return torch.ops.aten._unsafe_index_put.default(
+            zeros, [None, None, rows.unsqueeze(-1), columns], gradient, accumulate
+        )
+
+    return scatter
+
+
+def resizing() -> dict[str, Any]:
+    """Count scatters that are replaced, and compare what then comes out."""
+    gradient = torch.randn(2, 3, 8, 12)
+    found: dict[str, Any] = {}
+    for name, scatter in {
+        "half": scatter_of(0.5),
+        "quarter": scatter_of(0.25),
+        "shifted": scatter_of(0.5, shift=1),
+        "not added": scatter_of(0.5, accumulate=False),
+    }.items():
+        module = traced(scatter, gradient)
+        expected = scatter(gradient)
+        found[name] = [
+            restore_resizing_gradients(module),
+            disagreement([expected], [boxed(module)([gradient])]),
+        ]
+
+    def given(gradient: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten._unsafe_index_put.default(
+            gradient.new_zeros([2, 3, 4, 12]), [None, None, rows, rows[:1]], gradient, True
+        )
+
+    module = traced(given, gradient, torch.arange(8).unsqueeze(-1) // 2)
+    found["positions given"] = [restore_resizing_gradients(module), ""]
+    return found
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    found = {"gathers": gathers(), "compiled": compiled(sys.argv[1]), "resizing": resizing()}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
