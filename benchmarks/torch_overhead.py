@@ -5,20 +5,28 @@ seconds of planning (reading, searching, writing and judging) without and with a
 then, per model, the CPU seconds of a step beside PyTorch's own `aot_eager`, which runs the same
 graphs as they were traced. Both run in one process in turns; medians, and the median of the ratios
 of neighbors.
+
+`--first` prints what the first call takes with objective "time": in a process that plans, in a
+second one that finds its plan and Inductor's code on disk, and beside them Inductor itself and
+`aot_eager`, which traces the same graphs and does no more. CPU seconds, those of compilers
+included, and seconds of the wall.
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
+import os
+import resource
 import statistics
-import sys
 import tempfile
 import time
 from typing import Any
 
 import torch
 from benchmarks.torch_models import made
+from benchmarks.torch_runs import run_child
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
@@ -31,6 +39,8 @@ MODELS = (
     "timm/ghostnet_100",
     "torchvision/densenet121",
 )
+FIRST = ("timm/resnet18", "torchvision/squeezenet1_1", "transformers/gpt2", "zoo/unet-3")
+FIRST_TIMEOUT_S = 900
 ROUNDS = 40
 SECONDS = 20.0  # per model and mode
 
@@ -120,11 +130,77 @@ def cost_of_a_step(name: str, *, trains: bool) -> dict[str, Any]:
     }
 
 
+def first_call(name: str, mode: str, peer: str) -> dict[str, Any]:
+    """Return what the first call takes in this process, and whether plans were remembered.
+
+    Args:
+        name: of a model.
+        mode: "inference" or "training".
+        peer: "regal", "inductor" or "aot_eager".
+    """
+    model, inputs = made(name)
+    model.train(mode == "training")
+    made_: list[Compilation] = []
+    given: Any = peer
+    if peer == "regal":
+        folder = os.path.join(os.environ["TORCHINDUCTOR_CACHE_DIR"], "regal")
+        settings = Settings(objective="time", cache=folder, compile_seconds=120)
+
+        def given(module: Any, inputs: Any) -> Any:
+            made_.append(Compilation(settings))
+            made_[-1].faster.examples.extend(inputs)
+            return made_[-1].captured(module, inputs)
+
+    call = torch.compile(model, backend=given)
+    started, cpu = time.perf_counter(), cpu_seconds()
+    step(call, inputs, trains=mode == "training")
+    row: dict[str, Any] = {
+        "cpu_s": round(cpu_seconds() - cpu, 2),
+        "wall_s": round(time.perf_counter() - started, 2),
+    }
+    if made_:
+        row["remembered"] = [choice.was_stored for each in made_ for choice in each.faster.done]
+    return row
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its children that have ended."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(sum(resource.getrusage(each)[:2]) for each in who)
+
+
+def first_calls(name: str, mode: str) -> dict[str, Any]:
+    """Return what first calls take in new processes; each peer begins with an empty folder."""
+    row: dict[str, Any] = {"name": name, "mode": mode}
+    for peer in ("regal", "inductor", "aot_eager"):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+            row[peer] = [
+                run_child("benchmarks.torch_overhead", name, mode, peer, timeout_s=FIRST_TIMEOUT_S)
+                for _ in range(1 if peer == "aot_eager" else 2)
+            ]
+    return row
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--first", action="store_true", help="first calls in new processes")
+    parser.add_argument("--training", action="store_true", help="first calls of training steps")
+    parser.add_argument("--one", nargs=3, metavar=("NAME", "MODE", "PEER"))
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if not sys.argv[1:]:
+    if arguments.one:
+        print(json.dumps(first_call(*arguments.one)))
+        return
+    if arguments.first:
+        for name in arguments.names or FIRST:
+            mode = "training" if arguments.training else "inference"
+            print(json.dumps(first_calls(name, mode)), flush=True)
+        return
+    if not arguments.names:
         plan_a_large_graph()
-    for name in sys.argv[1:] or MODELS:
+    for name in arguments.names or MODELS:
         for trains in (False, True):
             print(json.dumps(cost_of_a_step(name, trains=trains)), flush=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torch._dispatch.python import no_python_dispatcher
@@ -13,18 +14,21 @@ from torch.utils._pytree import tree_leaves
 from regal.backends.torch.executor import callable_of
 from regal.backends.torch.fuse import Wishes
 from regal.backends.torch.fused_executor import FusedExecutor, Link
+from regal.errors import PlanError
 from regal.frontends.torch.fx import graph_of
 from regal.graph.check import require_valid_graph
 from regal.torch.fusing import AS_TRACED, Workshop, prepared, quick_ns, require_plain
 from regal.torch.planning import folder_of
+from regal.torch.remembered import Figures, Remembered, forget, path_of, remember, remembered
 from regal.torch.times import times_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from torch.fx import GraphModule
 
-    from regal.graph.types import Role
+    from regal.graph.types import Graph, Role
     from regal.torch.fusing import Prepared
     from regal.torch.settings import Settings
 
@@ -46,6 +50,7 @@ class Choice:
     before_ns: int  # predicted for ops one by one
     groups: int
     copies: int  # between layouts
+    was_stored: bool  # read from a file of an earlier process: `ns` was measured then
 
 
 @dataclass(slots=True)
@@ -90,29 +95,61 @@ class Faster:
         keeps = name == "inference" and settings.objective == "time"
         held = frozenset(roles) if keeps else frozenset[str]()
         wishes = Wishes(given=given, free_outputs=free, held=held)
-        found = prepared(module, graph, wishes, settings, self.workshop)
-        totals = dict(found.ns)
-        if is_forward and self.backward is not None:
-            self._add_backward(totals, found, leaves, settings)
-        chosen = choice_of(totals, found, settings.objective)
-        built = next((each.built for each in found.candidates if each.name == chosen), None)
+        path = path_of(folder_of(settings), module, graph, wishes, settings)
+        stored = remembered(path, module, graph, wishes, settings, self.workshop)
+        found = stored or self._searched(path, module, name, graph, wishes, settings)
+        built = None if found.candidate is None else found.candidate.built
         self.done.append(
             Choice(
                 role=name,
-                chosen=chosen,
-                ns=dict(found.ns),
-                predicted_ns=found.outcome.figures.time_ns,
-                before_ns=found.outcome.before.time_ns,
+                chosen=found.chosen,
+                ns=found.figures.ns,
+                predicted_ns=found.figures.predicted_ns,
+                before_ns=found.figures.before_ns,
                 groups=0 if built is None else len(built.region_of),
                 copies=0 if built is None else built.conversions,
+                was_stored=stored is not None,
             )
         )
-        _report(self.done[-1], totals)
+        _report(self.done[-1])
         if built is None:
             return self.as_traced(module, name)
         if is_forward:
             self.strides = _named(leaves, built.strides)
-        return callable_of(FusedExecutor(module, built.module, self.link, name=name, saved=free))
+        failed = None if path is None else partial(forget, path)
+        return callable_of(
+            FusedExecutor(module, built.module, self.link, name=name, saved=free, failed=failed)
+        )
+
+    def _searched(
+        self,
+        path: Path | None,
+        module: GraphModule,
+        name: str,
+        graph: Graph,
+        wishes: Wishes,
+        settings: Settings,
+    ) -> Remembered:
+        """Return the best plan that is found; it is written to `path` if no time was short."""
+        if self.workshop is None:
+            raise PlanError("there is nothing to make candidates with: a defect")
+        found = prepared(module, graph, wishes, settings, self.workshop)
+        totals = dict(found.ns)
+        if name == "forward" and self.backward is not None:
+            leaves = tree_leaves(module.graph.output_node().args[0])
+            self._add_backward(totals, found, leaves, settings)
+        chosen = choice_of(totals, found, settings.objective)
+        candidate = next((each for each in found.candidates if each.name == chosen), None)
+        figures = Figures(
+            ns=dict(found.ns),
+            predicted_ns=found.outcome.figures.time_ns,
+            before_ns=found.outcome.before.time_ns,
+        )
+        for way, ns in found.ns.items():
+            log.debug("%s: %s takes %.3f ms, both %.3f", name, way, ns / 1e6, totals[way] / 1e6)
+        if found.is_whole:
+            remember(path, name, settings, candidate, figures)
+        return Remembered(chosen=chosen, candidate=candidate, figures=figures)
 
     def as_traced(self, module: GraphModule, name: str) -> Run | None:
         """Return a graph as traced, if it has to convert what the forward graph saved otherwise."""
@@ -162,16 +199,14 @@ def _named(leaves: list[Any], strides: Mapping[int, tuple[int, ...]]) -> dict[st
     return {leaves[position].name: each for position, each in strides.items()}
 
 
-def _report(choice: Choice, totals: Mapping[str, int]) -> None:
+def _report(choice: Choice) -> None:
     log.info(
-        "%s graph: %s, %.3f -> %.3f ms; %d groups, %d copies between layouts",
+        "%s graph: %s, %.3f -> %.3f ms; %d groups, %d copies between layouts%s",
         choice.role,
         choice.chosen,
         choice.ns[AS_TRACED] / 1e6,
         choice.ns[choice.chosen] / 1e6,
         choice.groups,
         choice.copies,
+        " (remembered)" if choice.was_stored else "",
     )
-    for name, ns in choice.ns.items():
-        total = totals[name] / 1e6
-        log.debug("%s: %s takes %.3f ms, both %.3f", choice.role, name, ns / 1e6, total)

@@ -54,6 +54,8 @@ class Candidate:
     name: str
     kernels: Sequence[Kernel]
     built: Built
+    wishes: Wishes  # as it was built
+    late: int = 0  # groups and copies for whose compilation no time was left
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Prepared:
     candidates: Sequence[Candidate]
     ns: Mapping[str, int]  # candidate, or AS_TRACED -> measured time of a run
     outcome: FusionOutcome
+    is_whole: bool  # nothing was left out because time was up
 
     def strides_of(self, name: str) -> Mapping[int, Strides]:
         """Return free output -> its strides, where they are not those of the trace."""
@@ -95,9 +98,10 @@ def prepared(
         BackendError: sizes are symbols, or not everything lies on a CPU.
     """
     require_plain(module)
-    args = _inputs(module, wishes, workshop.examples)
+    args = inputs_of(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
+    was_cut = workshop.times.was_cut
     outcome = plan_fusion(
         problem_of(module, graph, found),
         settings.objective,
@@ -111,7 +115,8 @@ def prepared(
         plans |= throughout(found)
     seconds = settings.compile_seconds
     candidates, ns = _tried(plans, module, graph, found, args, workshop, seconds)
-    return Prepared(candidates=candidates, ns=ns, outcome=outcome)
+    is_whole = not was_cut and (seconds == 0 or not any(each.late for each in candidates))
+    return Prepared(candidates=candidates, ns=ns, outcome=outcome, is_whole=is_whole)
 
 
 def quick_ns(
@@ -127,7 +132,7 @@ def quick_ns(
         seconds: for compiling copies between layouts.
     """
     require_plain(module)
-    args = _inputs(module, wishes, workshop.examples)
+    args = inputs_of(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
     _, ns = _tried(throughout(found), module, graph, found, args, workshop, seconds)
@@ -179,7 +184,8 @@ def require_plain(module: GraphModule) -> None:
                 raise BackendError(f"node '{node.name}' has symbolic sizes")
 
 
-def _inputs(module: GraphModule, wishes: Wishes, examples: Sequence[Any]) -> list[Any]:
+def inputs_of(module: GraphModule, wishes: Wishes, examples: Sequence[Any]) -> list[Any]:
+    """Return drawn tensors like the placeholders of a graph, with the strides of its wishes."""
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     return [
         restrided(value, wishes.given[node.name]) if node.name in wishes.given else value
@@ -214,16 +220,16 @@ def compiled_candidate(
     """
     try:
         made, wishes = settled(module, graph, kernels, found.wishes, args)
-        compile_regions(made.regions.values(), workshop.calls, deadline)
+        late = compile_regions(made.regions.values(), workshop.calls, deadline)
         slow = slow_regions(made, graph, kernels, found, workshop.times)
         if slow and not keep_slow:
             kernels = without(kernels, slow)
             made, wishes = settled(module, graph, kernels, wishes, args)
-            compile_regions(made.regions.values(), workshop.calls, deadline)
+            late += compile_regions(made.regions.values(), workshop.calls, deadline)
     except RegalError as error:
         log.info("candidate '%s' is left out: %s", name, error)
         return None
-    return Candidate(name=name, kernels=kernels, built=made)
+    return Candidate(name=name, kernels=kernels, built=made, wishes=wishes, late=late)
 
 
 def without(kernels: Sequence[Kernel], groups: set[tuple[int, ...]]) -> list[Kernel]:

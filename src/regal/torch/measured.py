@@ -80,16 +80,14 @@ def measured(
     Cost: one run of the graph per layout, and some more where kernels were never measured.
     """
     nodes = {node.name: node for node in module.graph.nodes}
-    written = written_storages(module)
     ops = [nodes[op.name] for op in graph.ops]
-    classes = tuple(fuse_class_of(node, written) for node in ops)
-    rules = tuple(layout_rule_of(node, written) for node in ops)
-    has_layouts = any(rule is not LayoutRule.FIXED for rule in rules)
+    bare = unmeasured(module, graph, wishes)
+    has_layouts = any(rule is not LayoutRule.FIXED for rule in bare.rules)
     fallback = [max(row[0], 1) for row in graph_cost(graph, system_named("1")).op_ns]
     table: list[dict[int, dict[str, int]]] = [{} for _ in ops]
     index = {op.name: i for i, op in enumerate(graph.ops)}
     for layout in (CONTIGUOUS, CHANNELS_LAST) if has_layouts else (CONTIGUOUS,):
-        made, wishes = settled(module, graph, alone(rules, layout), wishes, args)
+        made, wishes = settled(module, graph, alone(bare.rules, layout), wishes, args)
         for name, where, calls in kernel_times(made.module, nodes, wishes, args, times):
             table[index[name]][where] = calls
     chosen = {}
@@ -103,11 +101,25 @@ def measured(
             if best != ATEN:
                 chosen[node.name, layout] = best
         rows.append((pair[0], pair[1]))
+    return replace(bare, alone_ns=tuple(rows), wishes=replace(wishes, kernels=chosen))
+
+
+def unmeasured(module: GraphModule, graph: Graph, wishes: Wishes) -> Measured:
+    """Return what is known of a graph before anything is measured: all ops take 1 ns.
+
+    Args:
+        module: as for `measured`.
+        graph: as for `measured`.
+        wishes: as for `measured`.
+    """
+    nodes = {node.name: node for node in module.graph.nodes}
+    written = written_storages(module)
+    ops = [nodes[op.name] for op in graph.ops]
     return Measured(
-        alone_ns=tuple(rows),
-        wishes=replace(wishes, kernels=chosen),
-        classes=classes,
-        rules=rules,
+        alone_ns=((1, 1),) * len(ops),
+        wishes=wishes,
+        classes=tuple(fuse_class_of(node, written) for node in ops),
+        rules=tuple(layout_rule_of(node, written) for node in ops),
     )
 
 

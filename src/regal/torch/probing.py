@@ -61,7 +61,9 @@ def kernel_times(
             for new, old in asked.items()
         }
         unknown = {new: old for new, old in asked.items() if keys[new, kernel] not in times.known}
-        if unknown and not times.is_over:
+        if unknown and times.is_over:
+            times.was_cut = True
+        elif unknown:
             found = _passes(module, kernel, unknown, keys, args, times)
             for key, ns in found.items():
                 times.add(key, ns)
@@ -110,6 +112,7 @@ def _passes(
     with torch.no_grad():
         for number in range(PASSES + 1):
             if number and times.is_over:
+                times.was_cut = True
                 break
             if number == 1:
                 best.clear()  # the first pass warms up: code that is loaded, primitives made

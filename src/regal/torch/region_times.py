@@ -43,8 +43,10 @@ NOT_COMPILED = (
 
 def compile_regions(
     regions: Iterable[Region], calls: dict[str, Call | None], deadline: float
-) -> None:
-    """Have regions run as compiled code; those that cannot, or are not reached, go node by node.
+) -> int:
+    """Return how many regions were not reached; the others run as compiled code from now on.
+
+    Those that are not reached, or cannot be compiled, go node by node.
 
     Regions of one key are compiled once; PyTorch keeps the code on disk.
 
@@ -65,6 +67,7 @@ def compile_regions(
             region.use(call)
     if late:
         log.info("no time is left to compile %d groups or copies: they run op by op", late)
+    return late
 
 
 def slow_regions(

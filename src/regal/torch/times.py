@@ -7,18 +7,15 @@ import json
 import logging
 import os
 import platform
-import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch.fx import Node
 
 from regal.backends.torch.kernels import target_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from regal.backends.torch.trial import clock_ns
 
 log = logging.getLogger("regal.torch")
 
@@ -31,16 +28,18 @@ class Times:
 
     path: Path | None  # None: nothing is kept
     known: dict[str, int] = field(default_factory=dict)  # key of a call -> ns
-    deadline: float = 0.0  # time.monotonic() after which nothing more is measured
+    deadline_ns: int = 0  # clock_ns() after which nothing more is measured
+    was_cut: bool = False  # something was to be measured after that
 
     def allow(self, seconds: float) -> None:
-        """Measure for so long from now on, in wall time."""
-        self.deadline = time.monotonic() + seconds
+        """Measure for so long from now on: other processes that are busy take nothing from it."""
+        self.deadline_ns = clock_ns() + int(seconds * 1e9)
+        self.was_cut = False
 
     @property
     def is_over(self) -> bool:
         """Return whether the time for measuring is spent."""
-        return time.monotonic() >= self.deadline
+        return clock_ns() >= self.deadline_ns
 
     def add(self, key: str, ns: int) -> None:
         """Note what a call takes."""
@@ -67,7 +66,8 @@ def times_at(folder: Path | None) -> Times:
     """
     if folder is None:
         return Times(path=None)
-    path = folder / f"times-{_machine()}.jsonl"
+    about = json.dumps({"schema": SCHEMA, **machine()})
+    path = folder / f"times-{hashlib.sha256(about.encode()).hexdigest()[:16]}.jsonl"
     return Times(path=path, known=_read(path))
 
 
@@ -81,21 +81,22 @@ def key_of_call(node: Node, kernel: str, args: Any, kwargs: Any) -> str:
         kwargs: the same.
     """
     name = getattr(target_of(node, kernel), "__name__", "")
-    text = f"{node.target}|{kernel}|{name}|{_plain(args)}|{_plain(kwargs)}"
+    text = f"{node.target}|{kernel}|{name}|{plain(args)}|{plain(kwargs)}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _plain(value: Any) -> object:
+def plain(value: Any) -> object:
+    """Return a value with what matters of its tensors: dtype, sizes and strides."""
     if isinstance(value, Node):
-        return _plain(value.meta.get("val"))
+        return plain(value.meta.get("val"))
     if isinstance(value, torch.Tensor):
         # Of axes with one element any stride is right.
         strides = [s if n > 1 else 0 for n, s in zip(value.shape, value.stride(), strict=True)]
         return f"{str(value.dtype)[6:]}{list(value.shape)}{strides}"
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     return str(value)
 
 
@@ -118,18 +119,23 @@ def _row(line: str) -> tuple[str, int] | None:
     return (key, ns) if isinstance(key, str) and type(ns) is int and ns >= 0 else None
 
 
-def _machine() -> str:
-    """Return what times depend on besides the call."""
-    about: Mapping[str, object] = {
-        "schema": SCHEMA,
+def machine() -> dict[str, object]:
+    """Return what times depend on besides the call, by name."""
+    return {
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),
         "processor": _processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": os.cpu_count(),
     }
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
 
 
 def _processor() -> str:
-    return f"{platform.processor()}|{torch.backends.cpu.get_cpu_capability()}"
+    """Return the name of the processor, as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -64,6 +64,7 @@ class Built:
     """A graph as planned."""
 
     module: GraphModule
+    op_names: Sequence[str]  # of the graph that it was built from
     regions: Mapping[str, Region]  # name of the node -> what it calls
     region_of: Mapping[tuple[int, ...], str]  # ops of a group -> name of its node
     strides: Mapping[int, Strides]  # free output -> its strides, where they changed
@@ -162,7 +163,7 @@ class _Builder:
         strides = self._emit_output()
         made = GraphModule(self.module, self.new, type(self.module).__name__)
         made.meta.update(self.module.meta)
-        return Built(made, self.regions, self.region_of, strides, self.conversions)
+        return Built(made, self.names, self.regions, self.region_of, strides, self.conversions)
 
     def _pack(self, kernels: Sequence[Kernel]) -> None:
         """Emit one call that yields the blocked weights of all convolutions that ask for them."""

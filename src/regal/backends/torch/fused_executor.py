@@ -16,6 +16,8 @@ from regal.backends.torch.trial import copied_tensor
 from regal.errors import summary_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch.fx import GraphModule
 
 log = logging.getLogger("regal.torch")
@@ -46,14 +48,19 @@ class FusedExecutor:
         *,
         name: str = "",
         saved: frozenset[int] = frozenset(),
+        failed: Callable[[], None] | None = None,
     ) -> None:
-        """Take both graphs, what ties them to others, and positions of what is only saved."""
+        """Take both graphs, what ties them to others, positions of what is only saved.
+
+        `failed` is called where the fused graph is given up.
+        """
         self._original = original
         self._plain = boxed(original)
         self._fused = boxed(fused)
         self._link = link
         self._name = name
         self._saved = saved
+        self._failed = failed
         self._is_verified = False
         given = [node for node in original.graph.nodes if node.op == "placeholder"]
         self._written = sorted(written_inputs(original))
@@ -99,6 +106,8 @@ class FusedExecutor:
             return result
         log.warning("the %s graph runs as traced: %s", self._name, reason)
         self._link.has_failed = True
+        if self._failed is not None:
+            self._failed()
         torch.set_rng_state(after)
         for i in self._written:
             given[i].copy_(kept[i])

@@ -181,13 +181,15 @@ def compiled_call(region: Region) -> Call:
     Raises:
         BackendError: Inductor cannot compile it, or makes outputs of other strides.
 
-    Cost: about 0.5 s, of which most is the C++ compiler; PyTorch keeps what it compiled on disk.
+    Cost: about 0.5 s, of which most is the C++ compiler; a few ms where PyTorch has it on disk.
     """
     from torch._inductor.compile_fx import compile_fx_inner, record_original_output_strides
     from torch._inductor.decomposition import select_decomp_table
     from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    mode = FakeTensorMode()
+    # Inductor remembers what it compiled only where sizes could be symbols.
+    mode = FakeTensorMode(shape_env=ShapeEnv())
     inputs = []
     with mode:
         for node in region.module.graph.nodes:
