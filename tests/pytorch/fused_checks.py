@@ -289,7 +289,6 @@ def agreements() -> dict[str, str]:
         "noise": disagreement([noise], [other]),
         "noise beside the exact result": disagreement([noise], [other], lambda: [exact]),
         "more noise": disagreement([noise], [other * 20], lambda: [exact]),
-        "more than noise": disagreement([noise], [other * 20], lambda: [exact + 1e-10]),
         "wrong beside the exact result": disagreement([noise], [other + 1], lambda: [exact]),
         "saved ties": disagreement([second], [first], lambda: [near], frozenset({0})),
         "saved wrong": disagreement([second], [reverse], lambda: [first], frozenset({0})),

@@ -87,7 +87,7 @@ def _called(x: torch.Tensor, weight: torch.Tensor, sizes: torch.Tensor) -> torch
 
 
 def normalization() -> dict[str, bool]:
-    """Say whether normalization in training may be fused: before its statistics are written."""
+    """Say what normalization in training may do, which reads statistics before they are written."""
 
     def function(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
         made = aten._native_batch_norm_legit_functional.default(
@@ -103,16 +103,23 @@ def normalization() -> dict[str, bool]:
     (norm,) = [each for each in module.graph.nodes if "batch_norm" in str(each.target)]
     (later,) = [each for each in module.graph.nodes if "mul" in str(each.target)]
     return {
-        "fused": fuse_class_of(norm, written) is FuseClass.REDUCTION,
+        "alone": fuse_class_of(norm, written) is FuseClass.OPAQUE,
         "either layout": layout_rule_of(norm, written) is LayoutRule.AGNOSTIC,
         "later reader alone": fuse_class_of(later, written) is FuseClass.OPAQUE,
     }
 
 
+def dropout() -> bool:
+    """Say whether what draws random numbers keeps its layout: it draws them in memory's order."""
+    module = traced(lambda x: aten.native_dropout.default(x, 0.5, True), torch.randn(2, 3, 4, 4))
+    (node,) = [each for each in module.graph.nodes if "dropout" in str(each.target)]
+    return layout_rule_of(node, set()) is LayoutRule.FIXED
+
+
 def main() -> None:
     torch.set_num_threads(1)
     found = {"convolutions": convolutions(), "choices": choices()}
-    print(json.dumps({**found, "normalization": normalization()}))
+    print(json.dumps({**found, "normalization": normalization(), "dropout": dropout()}))
 
 
 if __name__ == "__main__":

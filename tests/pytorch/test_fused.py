@@ -109,9 +109,7 @@ def test_blocked_weights_are_kept_until_they_change_all_the_time(found: dict[str
     assert found["weights"]["given up"]
 
 
-@pytest.mark.parametrize(
-    "pair", ["equal", "rounding", "same nan", "noise beside the exact result", "more noise"]
-)
+@pytest.mark.parametrize("pair", ["equal", "rounding", "same nan", "noise beside the exact result"])
 def test_results_agree_that_differ_by_rounding(found: dict[str, Any], pair: str) -> None:
     assert found["agreements"][pair] == ""
 
@@ -134,7 +132,7 @@ def test_what_is_far_from_the_exact_result_is_wrong_however_small_the_original(
     found: dict[str, Any],
 ) -> None:
     assert found["agreements"]["wrong beside the exact result"] != ""
-    assert found["agreements"]["more than noise"] != ""
+    assert found["agreements"]["more noise"] != ""
 
 
 def test_saved_positions_may_differ_as_often_as_those_of_the_original_differ_from_the_exact_ones(

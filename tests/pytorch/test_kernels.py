@@ -39,11 +39,15 @@ def test_only_convolutions_of_single_pixels_are_products(
     assert found["choices"][convolution] == kernels
 
 
-def test_normalization_is_fused_in_training_since_it_reads_before_anything_is_written(
+def test_normalization_in_training_takes_either_layout_since_it_reads_before_anything_is_written(
     found: dict[str, Any],
 ) -> None:
     assert found["normalization"] == {
-        "fused": True,
+        "alone": True,
         "either layout": True,
         "later reader alone": True,
     }
+
+
+def test_random_numbers_are_drawn_in_one_layout(found: dict[str, Any]) -> None:
+    assert found["dropout"]

@@ -24,10 +24,6 @@ MOST_CHANGED = 1e-3
 # Of those that only the backward graph reads: equal maxima of a flat image are all right.
 MOST_CHANGED_SAVED = 1e-2
 NEARBY = 8.0
-# Where the exact result is NOTHING beside the original's, the latter is rounding and nothing else:
-# sums of what cancels out, which PyTorch adds up in double precision and generated code does not.
-NOTHING = 1e-6
-NEARBY_NOTHING = 64.0
 # Where many maxima are equal but for rounding (a pooled image that was enlarged before), so many
 # positions differ from those in double precision, by the original and by the planned graph alike.
 NEARBY_SAVED = 2.0
@@ -43,8 +39,8 @@ def disagreement(
 
     A mean of what cancels out is nothing but rounding, whatever computes it. So where the two
     differ by more, both are compared with the same graph in double precision: the planned one may
-    be NEARBY times as far from that as the original (NEARBY_NOTHING times where that is zero), and
-    NEARBY_SAVED times as many of the integers that are only saved may differ.
+    be NEARBY times as far from that as the original; of saved integers NEARBY_SAVED times as many
+    may differ.
 
     Args:
         reference: of the original graph.
@@ -79,10 +75,7 @@ def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object, *, is_saved: bo
     if truth.dtype is not torch.float64 or not a.is_floating_point():
         return False
     mine, other = _shares(truth, a.detach()), _shares(truth, b.detach())
-    largest = float(a.detach().abs().max())
-    is_nothing = float(truth.abs().max()) <= NOTHING * largest
-    near = NEARBY_NOTHING if is_nothing else NEARBY
-    return other[0] <= near * mine[0] and other[1] <= near * mine[1]
+    return other[0] <= NEARBY * mine[0] and other[1] <= NEARBY * mine[1]
 
 
 def _difference(a: torch.Tensor, b: torch.Tensor, most: float) -> str:

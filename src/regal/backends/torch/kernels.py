@@ -41,10 +41,10 @@ def kernels_of(node: Node) -> tuple[str, ...]:
         is_image = _value(node.args[0]).dim() == 4 and len(dilation) == 2
         if not is_image or transposed:
             return (ATEN,)
-        is_pointwise = _is_pointwise_convolution(*node.args[:2], node.args[3:])
+        is_pointwise = _is_pointwise_convolution(node.args)
         return (ATEN, ONEDNN, PRODUCT) if is_pointwise else (ATEN, ONEDNN)
     if node.target is CONVOLUTION_BACKWARD:
-        is_pointwise = _is_pointwise_convolution(*node.args[1:3], node.args[4:])
+        is_pointwise = _is_pointwise_convolution(node.args[1:])
         return (ATEN, SPLIT, PRODUCT) if is_pointwise else (ATEN,)
     if node.target is aten.mm.default:
         return (ATEN, ONEDNN) if _is_product(node.args) else (ATEN,)
@@ -206,9 +206,9 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
     return x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
 
 
-def _is_pointwise_convolution(x: Node, weight: Node, sizes: Sequence[Any]) -> bool:
-    """Return whether a convolution takes each pixel alone; `sizes`: stride, padding, and so on."""
-    stride, padding, _, transposed, _, groups = sizes[:6]
+def _is_pointwise_convolution(args: Sequence[Any]) -> bool:
+    """Return whether a convolution takes each pixel alone; `args`: image, weight, bias, stride, ..."""
+    x, weight, _, stride, padding, _, transposed, _, groups = args[:9]
     if _value(x).dim() != 4 or transposed or groups != 1 or not _value(x).numel():
         return False
     ones = all(number == 1 for number in stride)
