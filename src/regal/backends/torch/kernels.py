@@ -207,7 +207,7 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
 
 
 def _is_pointwise_convolution(args: Sequence[Any]) -> bool:
-    """Return whether a convolution takes each pixel alone; `args`: image, weight, bias, stride, ..."""
+    """Return whether a convolution takes each pixel alone; `args`: image, weight, bias and more."""
     x, weight, _, stride, padding, _, transposed, _, groups = args[:9]
     if _value(x).dim() != 4 or transposed or groups != 1 or not _value(x).numel():
         return False
