@@ -35,8 +35,8 @@ POINTWISE_TOO = frozenset(
         "fill", "copy", "upsample_nearest2d",
     }
 )  # fmt: skip
-# PyTorch's kernel adds up in double precision, generated code does not: of an image that is the
-# same everywhere, normalization would make the rounding of its mean 300 times as large.
+# Run alone: of an image that is the same everywhere, normalization makes the rounding of its mean
+# 300 times as large, and generated code rounds in another way than PyTorch's kernel.
 EXACT = frozenset({"native_batch_norm_legit_functional"})
 # Their kernels take either layout, each in its own time.
 SENSITIVE = frozenset({"convolution", "convolution_backward"})
