@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import interpolate
 
 from regal.backends.torch.agreement import disagreement
@@ -89,12 +91,14 @@ def compiled(cache: str) -> dict[str, str]:
     return found
 
 
-def scatter_of(scale: float, *, shift: int = 0, accumulate: bool = True) -> Any:
+def scatter_of(
+    scale: float, *, shift: int = 0, accumulate: bool = True, device: str = "cpu"
+) -> Any:
     """Return the gradient of enlarging to 8 x 12 pixels as PyTorch traces it."""
 
     def scatter(gradient: torch.Tensor) -> torch.Tensor:
-        rows = ((torch.arange(8, dtype=torch.float32) + 0.0) * scale).to(torch.int64)
-        columns = ((torch.arange(12, dtype=torch.float32) + 0.0) * scale).to(torch.int64)
+        rows = ((torch.arange(8, dtype=torch.float32, device=device) + 0.0) * scale).to(torch.int64)
+        columns = ((torch.arange(12, dtype=torch.float32, device=device) + 0.0) * scale).to(torch.int64)
         rows = (rows + shift).clamp(max=int(8 * scale) - 1)
         zeros = gradient.new_zeros([2, 3, int(8 * scale), int(12 * scale)])
         return torch.ops.aten._unsafe_index_put.default(
@@ -128,12 +132,54 @@ def resizing() -> dict[str, Any]:
 
     module = traced(given, gradient, torch.arange(8).unsqueeze(-1) // 2)
     found["positions given"] = [restore_resizing_gradients(module), ""]
+
+    def wrapped(gradient: torch.Tensor) -> torch.Tensor:
+        """Read a row below, and a column counted from the right: the number is the same."""
+        rows = ((torch.arange(8, dtype=torch.float32) + 0.0) * 0.5).to(torch.int64).unsqueeze(-1)
+        columns = ((torch.arange(12, dtype=torch.float32) + 0.0) * 0.5).to(torch.int64)
+        below, right = (rows + 1).clamp(max=3), torch.where(rows < 3, columns - 6, columns)
+        return torch.ops.aten._unsafe_index_put.default(
+            gradient.new_zeros([2, 3, 4, 6]), [None, None, below, right], gradient, True
+        )
+
+    module = traced(wrapped, gradient)
+    expected = wrapped(gradient)
+    found["counted from the right"] = [
+        restore_resizing_gradients(module),
+        disagreement([expected], [boxed(module)([gradient])]),
+    ]
+    with FakeTensorMode():
+        elsewhere = make_fx(scatter_of(0.5, device="meta"))(torch.empty(2, 3, 8, 12, device="meta"))
+    found["another device"] = [restore_resizing_gradients(elsewhere), ""]
     return found
+
+
+def free_sizes(cache: str) -> str:
+    """Compare the gradients of an enlarged image, compiled for any number of images."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Upsample(scale_factor=2), nn.Conv2d(4, 2, 3))
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        return compilation_of(graph, inputs, {"objective": "time", "cache": cache})[1]
+
+    run = torch.compile(module, backend=backend, dynamic=True)
+    found = []
+    for call in (module, run):
+        module.zero_grad(set_to_none=True)
+        for count in (3, 5):
+            torch.manual_seed(count)
+            call(torch.randn(count, 3, 8, 8)).square().mean().backward()
+        found.append([each.grad for each in module.parameters()])
+    return disagreement(*found)
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    found = {"gathers": gathers(), "compiled": compiled(sys.argv[1]), "resizing": resizing()}
+    found = {
+        "gathers": gathers(),
+        "compiled": {**compiled(sys.argv[1]), "free sizes": free_sizes(sys.argv[1])},
+        "resizing": resizing(),
+    }
     print(json.dumps(found))
 
 

@@ -33,7 +33,7 @@ def test_a_gather_joins_its_positions_and_its_readers_but_not_what_it_reads_from
     assert "mul-index" not in pairs
 
 
-@pytest.mark.parametrize("what", ["inference", "gradients"])
+@pytest.mark.parametrize("what", ["inference", "gradients", "free sizes"])
 def test_gathered_matrices_and_enlarged_images_are_those_of_eager_code(
     found: dict[str, Any], what: str
 ) -> None:
@@ -47,6 +47,9 @@ def test_the_gradient_of_an_enlarged_image_has_its_own_operator(
     assert found["resizing"][scale] == [1, ""]
 
 
-@pytest.mark.parametrize("which", ["shifted", "not added", "positions given"])
+@pytest.mark.parametrize(
+    "which",
+    ["shifted", "not added", "positions given", "counted from the right", "another device"],
+)
 def test_other_scatters_stay(found: dict[str, Any], which: str) -> None:
     assert found["resizing"][which] == [0, ""]

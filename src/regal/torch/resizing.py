@@ -32,7 +32,8 @@ def restore_resizing_gradients(joint: GraphModule) -> int:
     compared with what the operator itself does to an image of positions.
 
     Args:
-        joint: of AOTAutograd, with fake tensors of plain sizes.
+        joint: of AOTAutograd, with fake tensors; those of free sizes, and of other devices than
+            CPUs, keep their scatters.
     """
     changed = 0
     for node in list(joint.graph.nodes):
@@ -65,17 +66,23 @@ def _is_resizing(node: Node) -> bool:
     small, _, large = values
     if any(value.dim() != 4 or value.dtype is not torch.float32 for value in values):
         return False
-    sizes = (*small.shape[2:], *large.shape[2:])
-    if large.shape[:2] != small.shape[:2] or any(type(size) is not int for size in sizes):
+    if any(value.device.type != "cpu" for value in values):
         return False
+    if any(type(size) is not int for value in values for size in value.shape):
+        return False
+    if large.shape[:2] != small.shape[:2]:
+        return False
+    height, width = small.shape[2:]
     rows, columns = (_constant(each) for each in positions[2:])
     if rows is None or columns is None:
         return False
     with unset_fake_temporarily(), no_python_dispatcher(), torch.no_grad():
-        image = torch.arange(sizes[0] * sizes[1], dtype=torch.float64).view(1, 1, *sizes[:2])
-        expected = aten.upsample_nearest2d.default(image, list(sizes[2:]))[0, 0].long()
-        found = rows * sizes[1] + columns
-        return bool(found.shape == expected.shape and torch.equal(found, expected))
+        image = torch.arange(height * width, dtype=torch.float64).view(1, 1, height, width)
+        expected = aten.upsample_nearest2d.default(image, list(large.shape[2:]))[0, 0].long()
+        found = rows * width + columns
+        # Negative columns count from the right: the number alone would be that of the row above.
+        is_inside = bool(((columns >= 0) & (columns < width)).all())
+        return bool(is_inside and found.shape == expected.shape and torch.equal(found, expected))
 
 
 def _constant(node: Any) -> torch.Tensor | None:
