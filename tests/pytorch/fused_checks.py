@@ -277,7 +277,8 @@ def agreements() -> dict[str, str]:
     noise, other = torch.tensor([3e-9, -2e-9]), torch.tensor([1e-9, 4e-9])
     exact = torch.zeros(2, dtype=torch.float64) + 1e-17
     first, second = torch.arange(8), torch.tensor([1, 1, 2, 3, 4, 5, 6, 7])
-    near, reverse = second.roll(1), first.flip(0)  # of the exact run; wrong in all positions
+    # Of the exact run: an eighth differs from the second; all but one do. Wrong in all positions.
+    near, far, reverse = torch.tensor([1, 1, 2, 3, 4, 5, 6, 6]), second.roll(1), first.flip(0)
     return {
         "equal": disagreement([a], [a.clone()]),
         "rounding": disagreement([a], [a * (1 + 1e-6)]),
@@ -292,6 +293,9 @@ def agreements() -> dict[str, str]:
         "wrong beside the exact result": disagreement([noise], [other + 1], lambda: [exact]),
         "saved ties": disagreement([second], [first], lambda: [near], frozenset({0})),
         "saved wrong": disagreement([second], [reverse], lambda: [first], frozenset({0})),
+        "saved without a witness": disagreement(
+            [second], [reverse], lambda: [far], frozenset({0})
+        ),
         "ties for the caller": disagreement([second], [first], lambda: [near]),
     }
 
