@@ -293,9 +293,7 @@ def agreements() -> dict[str, str]:
         "wrong beside the exact result": disagreement([noise], [other + 1], lambda: [exact]),
         "saved ties": disagreement([second], [first], lambda: [near], frozenset({0})),
         "saved wrong": disagreement([second], [reverse], lambda: [first], frozenset({0})),
-        "saved without a witness": disagreement(
-            [second], [reverse], lambda: [far], frozenset({0})
-        ),
+        "saved without a witness": disagreement([second], [reverse], lambda: [far], frozenset({0})),
         "ties for the caller": disagreement([second], [first], lambda: [near]),
     }
 

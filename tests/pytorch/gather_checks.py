@@ -98,7 +98,8 @@ def scatter_of(
 
     def scatter(gradient: torch.Tensor) -> torch.Tensor:
         rows = ((torch.arange(8, dtype=torch.float32, device=device) + 0.0) * scale).to(torch.int64)
-        columns = ((torch.arange(12, dtype=torch.float32, device=device) + 0.0) * scale).to(torch.int64)
+        across = torch.arange(12, dtype=torch.float32, device=device) + 0.0
+        columns = (across * scale).to(torch.int64)
         rows = (rows + shift).clamp(max=int(8 * scale) - 1)
         zeros = gradient.new_zeros([2, 3, int(8 * scale), int(12 * scale)])
         return torch.ops.aten._unsafe_index_put.default(
@@ -170,7 +171,8 @@ def free_sizes(cache: str) -> str:
             torch.manual_seed(count)
             call(torch.randn(count, 3, 8, 8)).square().mean().backward()
         found.append([each.grad for each in module.parameters()])
-    return disagreement(*found)
+    expected, planned = found
+    return disagreement(expected, planned)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -23,6 +24,7 @@ from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.fuse import Wishes
 from regal.frontends.torch.fx import graph_of
 from regal.torch.backend import compilation_of
+from regal.torch.fusing import quick_ns
 from regal.torch.remembered import path_of
 from regal.torch.settings import Settings
 from tests.pytorch.fused_checks import net, traced
@@ -192,18 +194,51 @@ def cut_short(folder: Path) -> bool:
     return any(folder.glob("plan-*.json"))
 
 
+def cut_short_behind(folder: Path) -> list[str]:
+    """Return the roles of what is written where time was short for the backward graph's trial."""
+    trained, image = net(training=True)
+    short = patch.object(
+        regal.torch.faster, "quick_ns", lambda *given: (quick_ns(*given)[0], False)
+    )
+    with short:
+        compiled(trained, folder, (image,), budget=20)
+    return [json.loads(path.read_bytes())["graph"] for path in folder.glob("plan-*.json")]
+
+
 def names(folder: Path) -> dict[str, bool]:
     """Say whether graphs that differ in one thing have other files."""
 
-    def path(function: Any, x: torch.Tensor, wishes: Wishes, **options: Any) -> Path | None:
+    def path(
+        function: Any, x: torch.Tensor, wishes: Wishes, behind: Any = None, **options: Any
+    ) -> Path | None:
         module = traced(function, x)
         settings = Settings(objective="time", **options)
-        return path_of(folder, module, graph_of(module, "any"), wishes, settings)
+        return path_of(folder, module, graph_of(module, "any"), wishes, settings, behind)
 
     x = torch.randn(4, 6)
     plain = Wishes()
     first = path(lambda x: x * 2 + 1, x, plain)
+    ones = [traced(function, x) for function in (lambda g: g * 2, lambda g: g * 3)]
+    backward = [path(lambda x: x * 2 + 1, x, plain, each) for each in ones]
+    with torch.backends.mkldnn.flags(enabled=False):
+        without_onednn = path(lambda x: x * 2 + 1, x, plain)
+    torch.use_deterministic_algorithms(True)
+    deterministic = path(lambda x: x * 2 + 1, x, plain)
+    torch.use_deterministic_algorithms(False)
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    less_precise = path(lambda x: x * 2 + 1, x, plain)
+    torch.backends.mkldnn.matmul.fp32_precision = "none"
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    more_threads = path(lambda x: x * 2 + 1, x, plain)
+    torch.set_num_threads(threads)
     return {
+        "afterwards": path(lambda x: x * 2 + 1, x, plain) == first,
+        "backward graph": len({first, *backward}) == 3,
+        "oneDNN": without_onednn != first,
+        "deterministic": deterministic != first,
+        "precision": less_precise != first,
+        "threads": more_threads != first,
         "equal": path(lambda x: x * 2 + 1, x, plain) == first,
         "constant": path(lambda x: x * 3 + 1, x, plain) != first,
         "strides": path(lambda x: x * 2 + 1, torch.randn(6, 4).t(), plain) != first,
@@ -239,6 +274,7 @@ def main() -> None:
         found["damaged"] = damaged(one)
         found["given up"] = given_up(one)
         found["cut short"] = cut_short(folder / "cut")
+        found["cut short behind"] = cut_short_behind(folder / "behind")
         found["names"] = names(folder)
     print(json.dumps(found))
 

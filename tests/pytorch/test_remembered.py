@@ -91,6 +91,7 @@ def test_a_plan_that_had_no_time_is_not_remembered(
     processes: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
     assert not processes[1]["cut short"]
+    assert processes[1]["cut short behind"] == ["backward"]
 
 
 def test_graphs_and_options_that_differ_in_anything_have_files_of_their_own(

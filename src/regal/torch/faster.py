@@ -95,7 +95,8 @@ class Faster:
         keeps = name == "inference" and settings.objective == "time"
         held = frozenset(roles) if keeps else frozenset[str]()
         wishes = Wishes(given=given, free_outputs=free, held=held)
-        path = path_of(folder_of(settings), module, graph, wishes, settings)
+        behind = self.backward if is_forward else None
+        path = path_of(folder_of(settings), module, graph, wishes, settings, behind)
         stored = remembered(path, module, graph, wishes, settings, self.workshop)
         found = stored or self._searched(path, module, name, graph, wishes, settings)
         built = None if found.candidate is None else found.candidate.built
@@ -134,10 +135,10 @@ class Faster:
         if self.workshop is None:
             raise PlanError("there is nothing to make candidates with: a defect")
         found = prepared(module, graph, wishes, settings, self.workshop)
-        totals = dict(found.ns)
+        totals, is_whole = dict(found.ns), found.is_whole
         if name == "forward" and self.backward is not None:
             leaves = tree_leaves(module.graph.output_node().args[0])
-            self._add_backward(totals, found, leaves, settings)
+            is_whole = self._add_backward(totals, found, leaves, settings) and is_whole
         chosen = choice_of(totals, found, settings.objective)
         candidate = next((each for each in found.candidates if each.name == chosen), None)
         figures = Figures(
@@ -147,7 +148,7 @@ class Faster:
         )
         for way, ns in found.ns.items():
             log.debug("%s: %s takes %.3f ms, both %.3f", name, way, ns / 1e6, totals[way] / 1e6)
-        if found.is_whole:
+        if is_whole:
             remember(path, name, settings, candidate, figures)
         return Remembered(chosen=chosen, candidate=candidate, figures=figures)
 
@@ -159,11 +160,15 @@ class Faster:
 
     def _add_backward(
         self, totals: dict[str, int], found: Prepared, leaves: list[Any], settings: Settings
-    ) -> None:
-        """Add to each way of the forward graph what the backward graph takes behind it."""
+    ) -> bool:
+        """Add to each way of the forward graph what the backward graph takes behind it.
+
+        Returns whether nothing was left out because time was up.
+        """
         module, workshop = self.backward, self.workshop
         if module is None or workshop is None or self.roles_of is None:
-            return
+            return True
+        is_whole = True
         roles = self.roles_of(module, "backward")
         graph = require_valid_graph(graph_of(module, "backward", roles))
         taken: dict[frozenset[tuple[str, tuple[int, ...]]], int] = {}
@@ -171,10 +176,12 @@ class Faster:
             strides = _named(leaves, found.strides_of(name))
             key = frozenset(strides.items())
             if key not in taken:
-                taken[key] = quick_ns(
+                taken[key], had_time = quick_ns(
                     module, graph, Wishes(given=strides), workshop, settings.compile_seconds / 4
                 )
+                is_whole = is_whole and had_time
             totals[name] += taken[key]
+        return is_whole
 
 
 def choice_of(totals: Mapping[str, int], found: Prepared, objective: str) -> str:

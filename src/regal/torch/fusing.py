@@ -101,7 +101,6 @@ def prepared(
     args = inputs_of(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
-    was_cut = workshop.times.was_cut
     outcome = plan_fusion(
         problem_of(module, graph, found),
         settings.objective,
@@ -115,14 +114,16 @@ def prepared(
         plans |= throughout(found)
     seconds = settings.compile_seconds
     candidates, ns = _tried(plans, module, graph, found, args, workshop, seconds)
-    is_whole = not was_cut and (seconds == 0 or not any(each.late for each in candidates))
+    is_whole = _is_whole(candidates, workshop, seconds)
     return Prepared(candidates=candidates, ns=ns, outcome=outcome, is_whole=is_whole)
 
 
 def quick_ns(
     module: GraphModule, graph: Graph, wishes: Wishes, workshop: Workshop, seconds: float
-) -> int:
+) -> tuple[int, bool]:
     """Return about what a graph takes when it is given values of other strides.
+
+    And whether nothing was left out because time was up.
 
     Args:
         module: as for `prepared`.
@@ -135,8 +136,13 @@ def quick_ns(
     args = inputs_of(module, wishes, workshop.examples)
     workshop.times.allow(MEASURE_SECONDS)
     found = measured(module, graph, wishes, args, workshop.times)
-    _, ns = _tried(throughout(found), module, graph, found, args, workshop, seconds)
-    return min(ns.values())
+    candidates, ns = _tried(throughout(found), module, graph, found, args, workshop, seconds)
+    return min(ns.values()), _is_whole(candidates, workshop, seconds)
+
+
+def _is_whole(candidates: Sequence[Candidate], workshop: Workshop, seconds: float) -> bool:
+    """Return whether time sufficed; 0 s for compiling are a wish, not a lack."""
+    return not workshop.times.was_cut and (seconds == 0 or not any(e.late for e in candidates))
 
 
 def _tried(

@@ -11,7 +11,7 @@ import torch
 
 from regal.backends.torch.regions import compiled_call
 from regal.backends.torch.trial import best_ns, drawn
-from regal.errors import RegalError
+from regal.errors import RegalError, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,6 +110,5 @@ def _compiled(region: Region) -> Call | None:
     try:
         return compiled_call(region)
     except NOT_COMPILED as error:
-        first = str(error).strip().splitlines()[:1]
-        log.warning("a group runs op by op: %s: %s", type(error).__name__, "".join(first)[:200])
+        log.warning("a group runs op by op: %s", summary_of(error))
         return None

@@ -19,7 +19,7 @@ from torch.fx.node import map_arg
 from regal import __version__
 from regal.backends.torch.kernels import ATEN, PACKED, can_pack, kernels_of
 from regal.backends.torch.trial import settled
-from regal.errors import PlanError, RegalError, UsageError
+from regal.errors import PlanError, RegalError, UsageError, summary_of
 from regal.files import write_atomically
 from regal.fusion.check import check_fusion
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, FusionPlan, Kernel
@@ -70,12 +70,25 @@ class Remembered:
 
 
 def path_of(
-    folder: Path | None, module: GraphModule, graph: Graph, wishes: Wishes, settings: Settings
+    folder: Path | None,
+    module: GraphModule,
+    graph: Graph,
+    wishes: Wishes,
+    settings: Settings,
+    behind: GraphModule | None = None,
 ) -> Path | None:
     """Return where the plan of a graph lies; None: nothing is remembered.
 
     Graphs of one name are equal node by node: operators, all their arguments, sizes, strides and
     dtypes, and who holds what they are given; so are the options and the processor.
+
+    Args:
+        folder: for plans.
+        module: as for `prepared`.
+        graph: as for `prepared`.
+        wishes: as for `prepared`.
+        settings: all of them that a plan depends on.
+        behind: the backward graph, whose time counts where forward plans are compared.
     """
     if folder is None:
         return None
@@ -86,8 +99,9 @@ def path_of(
     )  # fmt: skip
     here = [value for name, value in sorted(machine().items()) if name != "torch"]
     digest = hashlib.sha256(key_of(graph, SCHEMA, *way, here).encode())
-    for line in _lines(module):
-        digest.update(line.encode())
+    for each in (module,) if behind is None else (module, behind):
+        for line in _lines(each):
+            digest.update(line.encode())
     return folder / f"plan-{digest.hexdigest()[:40]}.json"
 
 
@@ -169,7 +183,7 @@ def remembered(
     try:
         return _from(document, module, graph, wishes, settings, workshop)
     except BROKEN as error:
-        log.info("plan %s is ignored: it is damaged: %s: %s", path, type(error).__name__, error)
+        log.info("plan %s is ignored: it is damaged: %s", path, summary_of(error))
     except RegalError as error:
         log.info("plan %s is ignored: %s", path, error)
     return None

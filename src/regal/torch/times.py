@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from regal.backends.torch.kernels import target_of
+from regal.backends.torch.kernels import has_onednn, target_of
 from regal.backends.torch.trial import clock_ns
 
 log = logging.getLogger("regal.torch")
@@ -121,6 +121,7 @@ def _row(line: str) -> tuple[str, int] | None:
 
 def machine() -> dict[str, object]:
     """Return what times depend on besides the call, by name."""
+    onednn = torch.backends.mkldnn
     return {
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
@@ -128,6 +129,9 @@ def machine() -> dict[str, object]:
         "processor": _processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": os.cpu_count(),
+        "onednn": has_onednn(),
+        "precision": f"{onednn.matmul.fp32_precision}, {onednn.conv.fp32_precision}",
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
     }
 
 

@@ -32,9 +32,14 @@ CONVOLUTION = aten.convolution.default
 CONVOLUTION_BACKWARD = aten.convolution_backward.default
 
 
+def has_onednn() -> bool:
+    """Return whether oneDNN is there and switched on."""
+    return bool(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled)
+
+
 def kernels_of(node: Node) -> tuple[str, ...]:
     """Return the names of the kernels that may compute a node; the first is PyTorch's choice."""
-    if not _has_onednn() or not all(_is_plain(each) for each in node.all_input_nodes):
+    if not has_onednn() or not all(_is_plain(each) for each in node.all_input_nodes):
         return (ATEN,)
     if node.target is CONVOLUTION:
         *_, dilation, transposed, _, _ = node.args
@@ -195,10 +200,6 @@ def window_of(
     rows = (padding, stride, dilation)
     wide = [list(row) if len(row) == count else [row[0]] * count for row in rows]
     return wide[0], wide[1], wide[2]
-
-
-def _has_onednn() -> bool:
-    return bool(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled)
 
 
 def _rows(x: torch.Tensor) -> torch.Tensor:
