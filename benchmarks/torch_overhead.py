@@ -159,7 +159,8 @@ def first_call(name: str, mode: str, peer: str) -> dict[str, Any]:
         "wall_s": round(time.perf_counter() - started, 2),
     }
     if made_:
-        row["remembered"] = [choice.was_stored for each in made_ for choice in each.faster.done]
+        choices = [choice for each in made_ for choice in each.faster.done.values()]
+        row["remembered"] = [choice.was_stored for choice in choices]
     return row
 
 

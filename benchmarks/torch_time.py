@@ -205,7 +205,7 @@ def graphs_of(compilations: list[Any]) -> list[dict[str, Any]]:
             "copies": choice.copies,
         }
         for each in compilations
-        for choice in each.faster.done
+        for choice in each.faster.done.values()
     ]
 
 

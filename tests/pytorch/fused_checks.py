@@ -8,19 +8,23 @@ import logging
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
+import regal.backends.torch.fused_executor
 import regal.torch
+import regal.torch.faster
 import regal.torch.region_times
 from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import Wishes, built, written_storages
-from regal.backends.torch.fused_executor import FusedExecutor, Link
+from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
 from regal.backends.torch.packed import MOST_CHANGES, PackedWeights, Packing, packed_convolution
 from regal.backends.torch.regions import compiled_call
+from regal.backends.torch.spreads import spreads_of
 from regal.backends.torch.trial import drawn_inputs
 from regal.errors import BackendError
 from regal.frontends.torch.fx import graph_of
@@ -99,6 +103,58 @@ def traced(function: Any, *args: Any) -> Any:
     module.graph.eliminate_dead_code()
     module.recompile()
     return module
+
+
+def way_of(function: Any, *args: Any) -> Any:
+    """Return a traced function, or, where that raises, a graph that calls it."""
+    try:
+        return traced(function, *args)
+    except RuntimeError:
+        module = traced(torch.add, *args)
+        (node,) = [each for each in module.graph.nodes if each.op == "call_function"]
+        node.target = function
+        module.recompile()
+        return module
+
+
+def refused() -> dict[str, Any]:
+    """Refuse ways of a training step on their first run; the backward graph has to follow."""
+    found = {}
+    name = "disagreement"
+    for count in range(4):
+        torch._dynamo.reset()
+        left = [count]
+
+        def some(*given: Any, left: list[int] = left) -> str:
+            left[0] -= 1
+            return "made up" if left[0] >= 0 else disagreement(*given)
+
+        module, x = net(training=True)
+        twin = copy.deepcopy(module)
+        made: list[Any] = []
+
+        def backend(graph: Any, inputs: Any, made: list[Any] = made) -> Any:
+            options = {"objective": "time", "cache": False, "budget": 20}
+            compilation, run = compilation_of(graph, inputs, options)
+            made.append(compilation.faster)
+            return run
+
+        with (
+            patch.object(regal.torch.faster, "better_ways", lambda *_: ["channels last", "joint"]),
+            patch.object(regal.backends.torch.fused_executor, name, some),
+        ):
+            for call in (module, torch.compile(twin, backend=backend)):
+                torch.manual_seed(3)
+                for _ in range(2):
+                    sum(each.square().mean() for each in call(x)).backward()
+        gradients = [[p.grad for p in each.parameters()] for each in (module, twin)]
+        found[str(count)] = {
+            "gradients": disagreement(*gradients),  # type: ignore[arg-type]
+            "buffers": disagreement(list(module.buffers()), list(twin.buffers())),
+            "chosen": [choice.chosen for choice in made[0].done.values()],
+            "as traced": made[0].link.has_failed,
+        }
+    return found
 
 
 def by_hand() -> dict[str, Any]:
@@ -197,23 +253,36 @@ def fallbacks(cache: str) -> dict[str, Any]:
         torch.ops.aten.copy_(state, x + 3)
         return (x * 2.1 + torch.rand_like(x),)
 
-    link = Link()
-    executor = FusedExecutor(traced(right, x, state), traced(wrong, x, state), link, name="wrong")
-    torch.manual_seed(1)
-    expected = right(x, other := torch.zeros(4))[0], right(x, other)[0]
-    torch.manual_seed(1)
-    result = executor([x, state])[0], executor([x, state])[0]
-    found: dict[str, Any] = {
-        "wrong": all(map(torch.equal, expected, result)) and torch.equal(state, other),
-        "failed": link.has_failed,
-    }
+    def far(x: torch.Tensor, state: torch.Tensor) -> Any:
+        state.fill_(7)
+        raise RuntimeError("too far")
+
+    found: dict[str, Any] = {}
+    ways = {"wrong": wrong, "right": right, "far": far}
+    for names in (["wrong"], ["wrong", "right"], ["far", "wrong", "right"]):
+        settled: list[str] = []
+        executor = FusedExecutor(
+            traced(right, x, state),
+            [Way(name, way_of(ways[name], x, state)) for name in names],
+            Link(),
+            name="wrong",
+            settled=settled.append,
+        )
+        torch.manual_seed(1)
+        expected = right(x, other := torch.zeros(4))[0], right(x, other)[0]
+        torch.manual_seed(1)
+        state.zero_()
+        result = executor([x, state])[0], executor([x, state])[0]
+        is_right = all(map(torch.equal, expected, result)) and torch.equal(state, other)
+        found[" ".join(names)] = [is_right, *settled]
 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("no kernel\nCPU: registered\nMeta: registered")
 
     fused = traced(right, x, state)
     next(node for node in fused.graph.nodes if "rand_like" in node.name).target = broken
-    FusedExecutor(traced(right, x, state), fused, Link(), name="broken")([x, state])
+    original = traced(right, x, state)
+    FusedExecutor(original, [Way("joint", fused)], Link(), name="broken")([x, state])
     found["empty"] = [tuple(each.shape) for each in drawn_inputs(traced(torch.neg, x[:0, None]))]
 
     def refuse(region: Any) -> Any:
@@ -298,6 +367,35 @@ def agreements() -> dict[str, str]:
     }
 
 
+def means() -> dict[str, Any]:
+    """Judge means that normalization subtracts: of values that cancel out, spread around zero."""
+
+    def function(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
+        made = torch.ops.aten._native_batch_norm_legit_functional.default(
+            x, None, None, mean, var, True, 0.1, 1e-5
+        )
+        torch.ops.aten.copy_.default(mean, made[3])
+        torch.ops.aten.copy_.default(var, made[4])
+        return made[0], made[1], made[2], made[1] * 2
+
+    x = torch.randn(4, 3, 8, 8)
+    x -= x.mean((0, 2, 3), keepdim=True)
+    state = torch.zeros(3), torch.ones(3)
+    module = traced(function, x, *state)
+    spreads = spreads_of(module)
+    results = [*function(x, *state), *state]  # state is written
+    found: dict[str, Any] = {"at": {i: each.position for i, each in spreads.items()}}
+
+    def verdict(position: int, error: float) -> str:
+        other = list(results)
+        other[position] = other[position] + error
+        return disagreement(results, other, spreads=spreads)
+
+    for name, position in {"batch": 1, "running": 4, "no mean": 3}.items():
+        found[name] = [verdict(position, error) for error in (1e-5, 1e-2, float("nan"))]
+    return found
+
+
 def remembered(folder: Path) -> dict[str, Any]:
     """Write times, break the file, and read it again."""
     times = times_at(folder)
@@ -317,7 +415,7 @@ def plan_of(cache: str) -> dict[str, Any]:
 
     def backend(graph: Any, inputs: Any) -> Any:
         compilation, run = compilation_of(graph, inputs, {"objective": "time", "cache": cache})
-        (choice,) = compilation.faster.done
+        (choice,) = compilation.faster.done.values()
         seen.update(role=choice.role, chosen=choice.chosen in choice.ns, ways=sorted(choice.ns))
         seen["better"] = choice.predicted_ns <= choice.before_ns
         return run
@@ -337,6 +435,8 @@ def main() -> None:
         "shared": shared(),
         "classes": classes(),
         "fallbacks": fallbacks(cache),
+        "refused": refused(),
+        "means": means(),
         "weights": weights(),
         "agreements": agreements(),
         "remembered": remembered(Path(cache, "times")),

@@ -103,7 +103,7 @@ def normalization() -> dict[str, bool]:
     (norm,) = [each for each in module.graph.nodes if "batch_norm" in str(each.target)]
     (later,) = [each for each in module.graph.nodes if "mul" in str(each.target)]
     return {
-        "alone": fuse_class_of(norm, written) is FuseClass.OPAQUE,
+        "in groups": fuse_class_of(norm, written) is FuseClass.REDUCTION,
         "either layout": layout_rule_of(norm, written) is LayoutRule.AGNOSTIC,
         "later reader alone": fuse_class_of(later, written) is FuseClass.OPAQUE,
     }

@@ -67,7 +67,7 @@ def compiled(
     result = torch.compile(module, backend=backend)(*inputs)
     if isinstance(result, tuple):
         sum(each.square().mean() for each in result).backward()
-    return [choice for each in made for choice in each.faster.done], result
+    return [choice for each in made for choice in each.faster.done.values()], result
 
 
 def images() -> tuple[Images, torch.Tensor]:
@@ -250,7 +250,7 @@ def names(folder: Path) -> dict[str, bool]:
 
 def decide_without_a_clock() -> None:
     """Have the searched plan chosen with all its groups, however busy the machine is."""
-    setattr(regal.torch.faster, "choice_of", lambda *given: "joint")  # noqa: B010
+    setattr(regal.torch.faster, "better_ways", lambda *given: ["joint"])  # noqa: B010
     setattr(regal.torch.fusing, "slow_regions", lambda *given: set())  # noqa: B010
     setattr(regal.torch.fusing, "MEASURE_SECONDS", 600.0)  # noqa: B010
 

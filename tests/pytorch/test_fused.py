@@ -75,9 +75,46 @@ def test_only_images_have_two_layouts(found: dict[str, Any]) -> None:
     assert rules["mul"] == "fixed"
 
 
-def test_a_wrong_graph_never_runs_twice_and_leaves_nothing_behind(found: dict[str, Any]) -> None:
-    assert found["fallbacks"]["wrong"]  # results, what it writes, random numbers
-    assert found["fallbacks"]["failed"]
+@pytest.mark.parametrize(
+    ("ways", "runs"), [("wrong", ""), ("wrong right", "right"), ("far wrong right", "right")]
+)
+def test_a_wrong_graph_never_runs_twice_and_leaves_nothing_behind(
+    found: dict[str, Any], ways: str, runs: str
+) -> None:
+    # Results, what it writes, random numbers; then who is said to run.
+    assert found["fallbacks"][ways] == [True, runs]
+
+
+@pytest.mark.parametrize(
+    ("refused", "forward", "backward"),
+    [
+        ("0", "channels last", "channels last"),
+        ("1", "joint", "channels last"),
+        ("2", "as traced", "channels last"),
+        ("3", "as traced", "joint"),
+    ],
+)
+def test_where_a_way_is_refused_the_next_runs_and_the_backward_graph_follows(
+    found: dict[str, Any], refused: str, forward: str, backward: str
+) -> None:
+    row = found["refused"][refused]
+    assert row["gradients"] == ""
+    assert row["buffers"] == ""
+    assert row["chosen"] == [forward, backward]
+    assert not row["as traced"]
+
+
+def test_an_error_of_a_mean_counts_as_a_share_of_the_spread_around_it(
+    found: dict[str, Any],
+) -> None:
+    means = found["means"]
+    assert means["at"] == {"1": 2, "4": 5}  # JSON has text for names
+    for name in ("batch", "running"):
+        right, wrong, nan = means[name]
+        assert right == ""
+        assert "differs" in wrong
+        assert "differs" in nan
+    assert all("differs" in each for each in means["no mean"])
 
 
 def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_why(
@@ -87,7 +124,8 @@ def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_
     assert found["fallbacks"]["symbols"] == ""
     assert found["fallbacks"]["said"] == [True, True, True]
     assert found["fallbacks"]["lines"] == [
-        "the broken graph runs as traced: RuntimeError: no kernel"
+        "the broken graph gives up 'joint': RuntimeError: no kernel",
+        "the broken graph runs as traced",
     ]
 
 

@@ -43,7 +43,7 @@ def test_normalization_in_training_takes_either_layout_since_it_reads_before_any
     found: dict[str, Any],
 ) -> None:
     assert found["normalization"] == {
-        "alone": True,
+        "in groups": True,
         "either layout": True,
         "later reader alone": True,
     }

@@ -133,7 +133,15 @@ class Compilation:
 
     def backward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return the backward graph, ready to run: what forward saved dies as it is used."""
-        return self.compiled(module, "backward")
+        if self.settings.objective == "memory":
+            return self.compiled(module, "backward")
+        behind = Replaceable(self.compiled(module, "backward"))
+
+        def again() -> None:
+            behind.run = self.compiled(module, "backward")
+
+        self.faster.again = again
+        return callable_of(behind)
 
     def partition(
         self, joint: GraphModule, inputs: Sequence[Any], **given: Any
@@ -236,6 +244,17 @@ class Compilation:
             " (remembered)" if found.was_stored else "",
         )
         return run
+
+
+@dataclass(slots=True)
+class Replaceable:
+    """A graph, ready to run, that may be compiled once more."""
+
+    run: Run
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Return what the graph yields."""
+        return self.run(args)
 
 
 def run_of(module: GraphModule, graph: Graph, plan: Plan) -> Run:

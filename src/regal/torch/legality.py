@@ -35,9 +35,6 @@ POINTWISE_TOO = frozenset(
         "fill", "copy", "upsample_nearest2d",
     }
 )  # fmt: skip
-# Run alone: of an image that is the same everywhere, normalization makes the rounding of its mean
-# 300 times as large, and generated code rounds in another way than PyTorch's kernel.
-EXACT = frozenset({"native_batch_norm_legit_functional"})
 # Their kernels take either layout, each in its own time.
 SENSITIVE = frozenset({"convolution", "convolution_backward"})
 AGNOSTIC_KINDS = frozenset({"pointwise", "pool", "norm", "resize"})
@@ -71,8 +68,6 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
     if not _is_lowered(target):
         return FuseClass.OPAQUE
     name = bare_name(str(target))
-    if name in EXACT:
-        return FuseClass.OPAQUE
     if name in POINTWISE_TOO:
         return FuseClass.POINTWISE
     kind = KIND_OF.get(name, "")

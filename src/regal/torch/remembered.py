@@ -108,7 +108,7 @@ def path_of(
 def remember(
     path: Path | None,
     role: str,
-    settings: Settings,
+    objective: str,
     candidate: Candidate | None,
     figures: Figures,
 ) -> None:
@@ -119,7 +119,7 @@ def remember(
     Args:
         path: of `path_of`; None: nothing is written.
         role: of the graph.
-        settings: it was searched with.
+        objective: it was searched for.
         candidate: what was chosen; None: the graph as traced.
         figures: of the search.
     """
@@ -129,7 +129,7 @@ def remember(
         "schema": SCHEMA,
         "made by": _maker(),
         "graph": role,
-        "objective": settings.objective,
+        "objective": objective,
         "chosen": AS_TRACED if candidate is None else candidate.name,
         "ns": dict(figures.ns),
         "predicted ns": figures.predicted_ns,

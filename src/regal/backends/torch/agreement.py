@@ -8,7 +8,9 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from regal.backends.torch.spreads import Spread
 
 # Largest difference, as a share of the largest element of the reference.
 TOLERANCES = {
@@ -35,19 +37,22 @@ def disagreement(
     result: object,
     exact: Callable[[], object] | None = None,
     saved: frozenset[int] = frozenset(),
+    spreads: Mapping[int, Spread] | None = None,
 ) -> str:
     """Return where two results of a graph differ by more than rounding; "" if nowhere.
 
     A mean of what cancels out is nothing but rounding, whatever computes it. So where the two
     differ by more, both are compared with the same graph in double precision: the planned one may
     be NEARBY times as far from that as the original; of saved integers NEARBY_SAVED times as many
-    may differ, unless that would be all of them.
+    may differ, unless that would be all of them. A mean that normalization subtracts may instead
+    differ by the tolerance as a share of the spread around it.
 
     Args:
         reference: of the original graph.
         result: of the planned one.
         exact: computes what the original graph yields in double precision; raises where it cannot.
         saved: positions of results that only the backward graph reads.
+        spreads: position of a mean -> where its spread is found.
     """
     left, right = tree_leaves(reference), tree_leaves(result)
     truth: list[object] | None = None
@@ -59,6 +64,9 @@ def disagreement(
                 return f"result {i} has another shape or dtype"
             most = MOST_CHANGED_SAVED if i in saved else MOST_CHANGED
             if found := _difference(a.detach(), b.detach(), most):
+                spread = (spreads or {}).get(i)
+                if spread and _is_small_beside(a, b, spread.deviation(left[spread.position])):
+                    continue
                 if truth is None and exact is not None:
                     truth = tree_leaves(exact())
                 if truth is None or not _is_as_near(a, b, truth[i], is_saved=i in saved):
@@ -77,6 +85,16 @@ def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object, *, is_saved: bo
         return False
     mine, other = _shares(truth, a.detach()), _shares(truth, b.detach())
     return other[0] <= NEARBY * mine[0] and other[1] <= NEARBY * mine[1]
+
+
+def _is_small_beside(a: torch.Tensor, b: torch.Tensor, deviation: torch.Tensor) -> bool:
+    """Return whether two means differ by the tolerance at most, as a share of the deviation."""
+    if deviation.shape != a.shape:
+        return False
+    limit = TOLERANCES.get(a.dtype, 1e-1)
+    shares = (a.detach().double() - b.detach().double()).abs() / deviation
+    # What is not finite compares as false.
+    return bool(shares.max() <= limit) and bool(shares.mean() <= limit * MEAN_SHARE)
 
 
 def _difference(a: torch.Tensor, b: torch.Tensor, most: float) -> str:

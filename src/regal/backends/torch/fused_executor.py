@@ -1,9 +1,10 @@
-"""Run a fused graph; its first run is compared with the original graph's."""
+"""Run the first of several graphs that computes what the original one does."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,11 +13,12 @@ from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import written_inputs
 from regal.backends.torch.layouts import with_strides
+from regal.backends.torch.spreads import spreads_of
 from regal.backends.torch.trial import copied_tensor
 from regal.errors import summary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch.fx import GraphModule
 
@@ -26,42 +28,57 @@ log = logging.getLogger("regal.torch")
 FAILED = (RuntimeError, AssertionError, TypeError, ValueError, LookupError, ArithmeticError)
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A graph that may run instead of the original one."""
+
+    name: str
+    module: GraphModule
+
+
 @dataclass(slots=True)
 class Link:
     """What the graphs of one captured module tell each other."""
 
-    has_failed: bool = False  # a graph runs as traced: what it saves has the strides of the trace
+    has_failed: bool = False  # the backward graph runs as traced: so does what saves for it
 
 
 class FusedExecutor:
-    """A fused graph that takes its arguments in a list, which it empties.
+    """A graph that takes its arguments in a list, which it empties.
 
     The first run computes everything twice and compares: where results differ by more than
-    rounding, or anything fails, the original graph runs from then on, of all linked graphs.
+    rounding, or anything fails, the next way is tried, and at last the original graph runs.
     """
 
     def __init__(
         self,
         original: GraphModule,
-        fused: GraphModule,
+        ways: Sequence[Way],
         link: Link,
         *,
         name: str = "",
         saved: frozenset[int] = frozenset(),
-        failed: Callable[[], None] | None = None,
+        settled: Callable[[str], None] | None = None,
     ) -> None:
-        """Take both graphs, what ties them to others, positions of what is only saved.
+        """Take a graph and the ways to run it, best first.
 
-        `failed` is called where the fused graph is given up.
+        Args:
+            original: as traced.
+            ways: none: the original runs, whatever the strides of what it is given.
+            link: what ties it to others.
+            name: of the graph.
+            saved: positions of results that only the backward graph reads.
+            settled: is called where the first way is given up, with the name of the one that
+                runs from then on; "": the original.
         """
         self._original = original
         self._plain = boxed(original)
-        self._fused = boxed(fused)
+        self._ways = ways
         self._link = link
         self._name = name
         self._saved = saved
-        self._failed = failed
-        self._is_verified = False
+        self._settled = settled or _nobody
+        self._run: Callable[[list[Any]], Any] = self._first_run if ways else self._run_as_traced
         given = [node for node in original.graph.nodes if node.op == "placeholder"]
         self._written = sorted(written_inputs(original))
         self._strides = [
@@ -72,46 +89,62 @@ class FusedExecutor:
     def __call__(self, args: list[Any]) -> Any:
         """Return what the graph yields."""
         if self._link.has_failed:
-            return self._plain(self._as_traced(args))
-        if self._is_verified:
-            return self._fused(args)
-        return self._first_run(args)
+            return self._run_as_traced(args)
+        return self._run(args)
 
     def _first_run(self, args: list[Any]) -> Any:
         held = list(args)
-        copies = self._as_traced(list(args))
+        args.clear()
+        copies = self._as_traced(list(held))
+        before = {i: copied_tensor(held[i]) for i in self._written}
+        kept = {i: copied_tensor(held[i]) for i in self._written}
         for i in self._written:
-            copies[i] = copied_tensor(args[i])
-        kept = {i: copies[i] for i in self._written}
-        before = {i: copied_tensor(args[i]) for i in self._written}
+            copies[i] = kept[i]
         state = torch.get_rng_state()
         reference = self._plain(copies)
         after = torch.get_rng_state()
-        torch.set_rng_state(state)
-        given = {i: args[i] for i in self._written}
-        try:
-            result = self._fused(args)
+
+        @cache
+        def exact() -> Any:
+            args = list(held)
             for i, value in before.items():
-                held[i] = value
-            reason = disagreement(
-                (reference, [kept[i] for i in self._written]),
-                (result, [given[i] for i in self._written]),
-                lambda: self._in_double(held, state),
-                self._saved,
-            )
-        except FAILED as error:
-            reason = summary_of(error)
-        if not reason:
-            self._is_verified = True
-            return result
-        log.warning("the %s graph runs as traced: %s", self._name, reason)
-        self._link.has_failed = True
-        if self._failed is not None:
-            self._failed()
+                args[i] = copied_tensor(value)
+            return self._in_double(args, state)
+
+        spreads = spreads_of(self._original)
+        for way in self._ways:
+            run = boxed(way.module)
+            torch.set_rng_state(state)
+            try:
+                result = run(list(held))
+                reason = disagreement(
+                    (reference, [kept[i] for i in self._written]),
+                    (result, [held[i] for i in self._written]),
+                    exact,
+                    self._saved,
+                    spreads,
+                )
+            except FAILED as error:
+                reason = summary_of(error)
+            if not reason:
+                self._settle(run, way.name)
+                return result
+            log.warning("the %s graph gives up '%s': %s", self._name, way.name, reason)
+            for i in self._written:
+                held[i].copy_(before[i])
+        log.warning("the %s graph runs as traced", self._name)
         torch.set_rng_state(after)
         for i in self._written:
-            given[i].copy_(kept[i])
+            held[i].copy_(kept[i])
+        self._settle(self._run_as_traced, "")
         return reference
+
+    def _settle(self, run: Callable[[list[Any]], Any], name: str) -> None:
+        """Run so from now on."""
+        self._run = run
+        if name != self._ways[0].name:
+            self._settled(name)
+        self._ways, self._settled = (), _nobody
 
     def _in_double(self, args: list[Any], state: torch.Tensor) -> Any:
         """Return what the original graph yields in double precision, and what it writes."""
@@ -128,6 +161,13 @@ class FusedExecutor:
         finally:
             torch.set_rng_state(after)
 
+    def _run_as_traced(self, args: list[Any]) -> Any:
+        return self._plain(self._as_traced(args))
+
     def _as_traced(self, args: list[Any]) -> list[Any]:
         """Return the arguments with the strides of the trace; empties the list."""
         return with_strides(args, self._strides)
+
+
+def _nobody(_: str) -> None:
+    """Tell nobody which way runs."""
