@@ -114,7 +114,10 @@ def made(name: str) -> tuple[Any, tuple[Any, ...]]:
         from regal.data.tracers.torch_zoo import RECIPES
 
         _, make, inputs = RECIPES[kind]
-        return make(), inputs(2)
+        model = make()
+        # Images that are the same everywhere make normalization in training divide by nothing.
+        given = [torch.randn_like(x) if x.is_floating_point() else x for x in inputs(2)]
+        return model, tuple(given)
     import transformers
 
     from regal.data.tracers.transformers_inputs import inputs_of
