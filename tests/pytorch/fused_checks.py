@@ -31,6 +31,7 @@ from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel
 from regal.torch.backend import compilation_of
 from regal.torch.legality import fuse_class_of, layout_rule_of
+from regal.torch.sizes import MOST, BySize
 from regal.torch.times import Times, times_at
 
 
@@ -155,6 +156,52 @@ def refused() -> dict[str, Any]:
             "as traced": made[0].link.has_failed,
         }
     return found
+
+
+def sizes(cache: str) -> dict[str, Any]:
+    """Train with batches of several sizes: those that come back get a plan of their own."""
+    module, _ = net(training=True)
+    twin = copy.deepcopy(module)
+    planned: list[int] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        options = {"objective": "time", "cache": cache, "budget": 20}
+        _, run = compilation_of(graph, inputs, options)
+        if isinstance(run, BySize):
+            plan = run.planned
+
+            def noted(args: Any) -> Any:
+                planned.append(next(arg for arg in args if type(arg) is int))
+                return plan(args)
+
+            run.planned = noted
+        return run
+
+    torch._dynamo.reset()
+    run = torch.compile(twin, backend=backend)
+    found: dict[str, Any] = {"differences": []}
+    for count in (4, 4, 2, 2, 3, 2, 4, 4):
+        results = []
+        for call, each in ((module, module), (run, twin)):
+            torch.manual_seed(count)
+            each.zero_grad()
+            outputs = call(torch.randn(count, 3, 16, 16))
+            sum(output.square().mean() for output in outputs).backward()
+            gradients = [parameter.grad for parameter in each.parameters()]
+            results.append([*outputs, *gradients, *each.buffers(), torch.rand(2)])
+        expected, other = results
+        found["differences"].append(disagreement(expected, other))
+    found["planned"] = planned
+    return found
+
+
+def many_sizes() -> list[str]:
+    """Call with more sizes than may have plans of their own."""
+    told: list[str] = []
+    run = BySize([0], lambda n: told.append(f"any {n}"), lambda args: lambda n: told.append(f"{n}"))
+    for n in [*range(MOST + 1)] * 3:
+        run(n)
+    return told
 
 
 def by_hand() -> dict[str, Any]:
@@ -307,7 +354,7 @@ def fallbacks(cache: str) -> dict[str, Any]:
     log.removeHandler(handler)
     found["said"] = [
         any(part in message for message in messages)
-        for part in ("the wrong graph runs as traced", "there is no compiler", "symbolic")
+        for part in ("the wrong graph runs as traced", "there is no compiler")
     ]
     found["lines"] = [message for message in messages if "broken" in message]
     return found
@@ -412,6 +459,7 @@ def plan_of(cache: str) -> dict[str, Any]:
     """Return what was tried for a graph."""
     module, x = net(training=False)
     seen: dict[str, Any] = {}
+    torch._dynamo.reset()  # else sizes are free
 
     def backend(graph: Any, inputs: Any) -> Any:
         compilation, run = compilation_of(graph, inputs, {"objective": "time", "cache": cache})
@@ -436,6 +484,8 @@ def main() -> None:
         "classes": classes(),
         "fallbacks": fallbacks(cache),
         "refused": refused(),
+        "sizes": sizes(cache),
+        "many sizes": many_sizes(),
         "means": means(),
         "weights": weights(),
         "agreements": agreements(),

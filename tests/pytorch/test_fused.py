@@ -104,6 +104,17 @@ def test_where_a_way_is_refused_the_next_runs_and_the_backward_graph_follows(
     assert not row["as traced"]
 
 
+def test_sizes_that_come_back_get_a_plan_of_their_own(found: dict[str, Any]) -> None:
+    # Size 4 has one from the start; once sizes are free it is one of them.
+    assert found["sizes"]["planned"] == [2, 4]
+    assert found["sizes"]["differences"] == [""] * 8  # random numbers, too
+
+
+def test_no_more_than_eight_sizes_get_plans(found: dict[str, Any]) -> None:
+    anything = [f"any {n}" for n in range(9)]
+    assert found["many sizes"] == [*anything, *([*map(str, range(8)), "any 8"] * 2)]
+
+
 def test_an_error_of_a_mean_counts_as_a_share_of_the_spread_around_it(
     found: dict[str, Any],
 ) -> None:
@@ -122,7 +133,7 @@ def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_
 ) -> None:
     assert found["fallbacks"]["no compiler"] == ""
     assert found["fallbacks"]["symbols"] == ""
-    assert found["fallbacks"]["said"] == [True, True, True]
+    assert found["fallbacks"]["said"] == [True, True]
     assert found["fallbacks"]["lines"] == [
         "the broken graph gives up 'joint': RuntimeError: no kernel",
         "the broken graph runs as traced",

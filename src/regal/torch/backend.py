@@ -28,6 +28,7 @@ from regal.torch.reinplace import write_updates_in_place
 from regal.torch.remat import constants_of, with_recomputation
 from regal.torch.resizing import restore_resizing_gradients
 from regal.torch.settings import Settings, settings_of
+from regal.torch.sizes import BySize, free_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,8 +96,28 @@ def compilation_of(
     Raises:
         UsageError: an option is unknown.
     """
-    compilation = Compilation(settings_of(options))
-    if compilation.settings.objective != "memory":
+    settings = settings_of(options)
+    if settings.objective == "memory" or not (free := free_inputs(module, inputs)):
+        return _compiled(module, inputs, settings)
+
+    compilation, run = _compiled(module, inputs, replace(settings, objective="memory"))
+
+    def planned(args: Sequence[Any]) -> Callable[..., Any]:
+        try:
+            with torch.random.fork_rng(devices=[]):
+                return _compiled(module, args, settings)[1]
+        except UNPLANNED as error:
+            log.warning("there is no plan for one size: %s", summary_of(error))
+            return run
+
+    return compilation, BySize(free, run, planned)
+
+
+def _compiled(
+    module: GraphModule, inputs: Sequence[Any], settings: Settings
+) -> tuple[Compilation, Callable[..., Any]]:
+    compilation = Compilation(settings)
+    if settings.objective != "memory":
         compilation.faster.examples.extend(inputs)
     return compilation, compilation.captured(module, inputs)
 
@@ -166,6 +187,9 @@ class Compilation:
 
         def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:
             forward, backward = default_partition(module, inputs, **given)
+            # Outside of Dynamo, random numbers of the forward graph are left over here, unread.
+            backward.graph.eliminate_dead_code(lambda node: node.is_impure(impure_random=False))
+            backward.recompile()
             self.faster.backward, self.faster.roles_of = backward, self.roles
             return forward, backward
 
