@@ -62,7 +62,8 @@ class BySize:
         if self.calls[key] < CALLS:
             return self.run
         del self.calls[key]
-        log.info("sizes %s are called again: they get a plan of their own", key)
+        numbers = dict.fromkeys(each for each in key if isinstance(each, int)) or key
+        log.info("sizes %s are called again: they get a plan of their own", [*numbers])
         self.runs[key] = self.planned(args)
         return self.runs[key]
 
