@@ -15,9 +15,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torch_runs import Heap, add, forked, load_packages, preload_meter, read
+from benchmarks.torch_runs import MODES, Heap, collect, read
 
-MODES = ("inference", "training")
 TIMEOUT_S = 900
 REPEATS = 3
 PEERS = ("traced", "lpmf", "bfs", "dfs")
@@ -265,19 +264,6 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     return row
 
 
-def collect(rows: Path, only: str) -> None:
-    """Add the missing rows."""
-    preload_meter("benchmarks.torch_models")
-    done = {(row["name"], row["mode"]) for row in read(rows)}
-    missing = [(n, m) for n in names() for m in MODES if (n, m) not in done and only in n]
-    if missing:
-        load_packages()
-    for name, mode in missing:
-        about = {"name": name, "mode": mode}
-        row = forked(measured, name, mode, about=about, seconds=TIMEOUT_S)
-        add(rows, row, line_of(row))
-
-
 def line_of(row: dict[str, Any]) -> str:
     head = f"{row['name']:36} {row['mode']:9}"
     if "failed" in row:
@@ -330,7 +316,8 @@ def main() -> None:
         print(json.dumps(measured(*arguments.one)))
         return
     if not arguments.table:
-        collect(arguments.rows, arguments.only)
+        wanted = [name for name in names() if arguments.only in name]
+        collect("benchmarks.torch_models", wanted, arguments.rows, measured, line_of, TIMEOUT_S)
     table(read(arguments.rows))
 
 

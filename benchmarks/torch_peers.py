@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.torch_models import MODES, made
-from benchmarks.torch_runs import Heap, add, forked, load_packages, preload_meter, read
+from benchmarks.torch_models import made
+from benchmarks.torch_runs import MODES, Heap, collect, read
 
 TIMEOUT_S = 1500
 ROUNDS = 5
@@ -116,20 +116,6 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     return row
 
 
-def collect(rows: Path, only: str) -> None:
-    """Add the missing rows."""
-    preload_meter("benchmarks.torch_peers")
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    done = {(row["name"], row["mode"]) for row in read(rows)}
-    missing = [(n, m) for n in MODELS for m in MODES if (n, m) not in done and only in n]
-    if missing:
-        load_packages()
-    for name, mode in missing:
-        about = {"name": name, "mode": mode}
-        row = forked(measured, name, mode, about=about, seconds=TIMEOUT_S)
-        add(rows, row, line_of(row))
-
-
 def line_of(row: dict[str, Any]) -> str:
     head = f"{row['name']:28} {row['mode']:9}"
     if "failed" in row:
@@ -164,7 +150,9 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if not arguments.table:
-        collect(arguments.rows, arguments.only)
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+        wanted = [name for name in MODELS if arguments.only in name]
+        collect("benchmarks.torch_peers", wanted, arguments.rows, measured, line_of, TIMEOUT_S)
     table(read(arguments.rows))
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+MODES = ("inference", "training")
 ROOT = Path(__file__).parents[1]
 METER = ROOT / "src" / "regal" / "_heap_meter.so"
 
@@ -55,6 +56,26 @@ def forked(
     child.kill()
     child.join()
     return about | row
+
+
+def collect(
+    module: str,
+    names: Sequence[str],
+    rows: Path,
+    measure: Callable[..., dict[str, Any]],
+    line_of: Callable[[dict[str, Any]], str],
+    seconds: float,
+) -> None:
+    """Add the rows of all models in both modes that a file lacks, one child each."""
+    preload_meter(module)
+    done = {(row["name"], row["mode"]) for row in read(rows)}
+    missing = [(n, m) for n in names for m in MODES if (n, m) not in done]
+    if missing:
+        load_packages()
+    for name, mode in missing:
+        about = {"name": name, "mode": mode}
+        row = forked(measure, name, mode, about=about, seconds=seconds)
+        add(rows, row, line_of(row))
 
 
 def _run(pipe: Any, measure: Any, args: Any) -> None:
