@@ -19,6 +19,7 @@ import regal.torch
 import regal.torch.faster
 import regal.torch.region_times
 from regal.backends.torch.agreement import disagreement
+from regal.backends.torch.exact import InDouble, wide_args
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import Wishes, built, written_storages
 from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
@@ -116,6 +117,45 @@ def way_of(function: Any, *args: Any) -> Any:
         node.target = function
         module.recompile()
         return module
+
+
+def autocast(cache: str) -> dict[str, Any]:
+    """Train with 16-bit numbers inside: 32-bit gradients are as far from exact as eager's."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    module = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+    twin = copy.deepcopy(module)
+    made: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        compilation, run = compilation_of(graph, inputs, {"objective": "time", "cache": cache})
+        made.append(compilation.faster)
+        return run
+
+    x = torch.randn(2, 6, 32)
+    with patch.object(regal.torch.faster, "better_ways", lambda *_: ["joint"]):
+        for call in (module, torch.compile(twin, backend=backend)):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                result = call(x)
+            result.float().square().mean().backward()
+    pairs = zip(module.parameters(), twin.parameters(), strict=True)
+    return {
+        "chosen": [choice.chosen for choice in made[0].done.values()],
+        "gradients": max(float((p.grad - q.grad).norm() / p.grad.norm()) for p, q in pairs),
+    }
+
+
+def doubled() -> list[bool]:
+    """Compute with other precisions inside, and compare with plain doubles."""
+
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = (x.half() @ w.half()).float() + torch.tensor([0.1])
+        return torch.softmax(y.bfloat16(), -1, dtype=torch.float32) * torch.ones(3)
+
+    x, w = torch.randn(2, 4), torch.randn(4, 3)
+    result = InDouble(traced(function, x, w)).run(*wide_args([x, w]))
+    expected = torch.softmax(x.double() @ w.double() + torch.tensor([0.1]).double(), -1)
+    return [result.dtype is torch.float64, torch.allclose(result, expected, rtol=1e-12)]
 
 
 def refused() -> dict[str, Any]:
@@ -257,6 +297,32 @@ def shared() -> list[int]:
         return []
     memory = [each.untyped_storage().data_ptr() for each in results]
     return [memory.index(each) for each in memory]
+
+
+def bound_to_strides() -> list[str]:
+    """Compare what takes strides for granted, behind views of a value in another layout."""
+
+    def attention(x: torch.Tensor) -> Any:
+        each = (x * 2).select(0, 1).view(6, 8, 8).transpose(0, 1).view(2, 4, 6, 8)
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(each, each, each)
+
+    def dropout(x: torch.Tensor) -> Any:
+        return torch.ops.aten.native_dropout.default((x * 2).select(0, 1), 0.5, True)
+
+    x = torch.randn(3, 6, 2, 32).bfloat16()
+    found = []
+    for function in (attention, dropout):
+        module = traced(function, x)
+        graph = graph_of(module, "bound")
+        kernels = [Kernel(ops=(i,), layout=CHANNELS_LAST) for i in range(len(graph.ops))]
+        made = built(module, graph, kernels, Wishes())
+        results = []
+        for run in (function, lambda x, made=made: boxed(made.module)([x])):
+            torch.manual_seed(0)
+            results.append(run(x))
+        expected, result = results
+        found.append(disagreement(expected, result) or f"{made.conversions} copies")
+    return found
 
 
 def classes() -> dict[str, list[str]]:
@@ -482,7 +548,10 @@ def main() -> None:
         "by hand": by_hand(),
         "shared": shared(),
         "classes": classes(),
+        "bound to strides": bound_to_strides(),
         "fallbacks": fallbacks(cache),
+        "autocast": autocast(cache),
+        "doubled": doubled(),
         "refused": refused(),
         "sizes": sizes(cache),
         "many sizes": many_sizes(),

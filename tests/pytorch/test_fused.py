@@ -53,6 +53,11 @@ def test_results_that_share_memory_share_it_in_other_layouts_too(found: dict[str
     assert found["shared"] == [0, 0, 0, 3]
 
 
+def test_attention_and_random_numbers_get_the_strides_of_the_trace(found: dict[str, Any]) -> None:
+    # One copy makes the product channels last, the other one what is read as traced again.
+    assert found["bound to strides"] == ["2 copies", "2 copies"]
+
+
 def test_what_is_random_mutated_sorted_or_a_convolution_stays_alone(found: dict[str, Any]) -> None:
     classes = {name: row[0] for name, row in found["classes"].items()}
     assert classes == {
@@ -102,6 +107,15 @@ def test_where_a_way_is_refused_the_next_runs_and_the_backward_graph_follows(
     assert row["buffers"] == ""
     assert row["chosen"] == [forward, backward]
     assert not row["as traced"]
+
+
+def test_exact_results_are_doubles_throughout(found: dict[str, Any]) -> None:
+    assert found["doubled"] == [True, True]
+
+
+def test_gradients_of_16_bit_numbers_are_compared_with_exact_ones(found: dict[str, Any]) -> None:
+    assert found["autocast"]["chosen"] == ["joint", "joint"]
+    assert found["autocast"]["gradients"] < 0.02
 
 
 def test_sizes_that_come_back_get_a_plan_of_their_own(found: dict[str, Any]) -> None:

@@ -129,6 +129,9 @@ KINDS: Final = {
 }  # fmt: skip
 
 
+KIND_OF: Final = {name: kind for kind, names in KINDS.items() for name in names.split()}
+
+
 def bare_name(kind: str) -> str:
     """Return "add" for "aten.add_.Tensor": no namespace, overload, underscores at the ends."""
     parts = kind.split(".")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from regal.backends.torch.fuse import STRIDE_BOUND, is_view, storages_of
+from regal.backends.torch.fuse import is_view, storages_of, takes_any_strides
 from regal.backends.torch.layouts import has_two_layouts
-from regal.cost.torch import KINDS, bare_name
-from regal.frontends.torch.build import has_effect
+from regal.cost.torch import KIND_OF, bare_name
 from regal.fusion.types import FuseClass, LayoutRule
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 aten = torch.ops.aten
 
-KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
 # Kinds by whose operators a group may be made of; what is not named here runs alone.
 CLASS_OF_KIND = {
     "pointwise": FuseClass.POINTWISE,
@@ -58,7 +56,7 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
     target: Any = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in ("aten", "prims"):
         return FuseClass.OPAQUE
-    if target._schema.is_mutable or has_effect(target) or target._schema.name in STRIDE_BOUND:
+    if target._schema.is_mutable or not takes_any_strides(target):
         return FuseClass.OPAQUE
     touched = [node, *node.all_input_nodes]
     if _touches(node, written) or not all(map(_is_usual, touched)):
@@ -86,7 +84,7 @@ def layout_rule_of(node: Node, written: set[int]) -> LayoutRule:
     target: Any = node.target
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
         return LayoutRule.FIXED
-    if target._schema.is_mutable or has_effect(target) or target._schema.name in STRIDE_BOUND:
+    if target._schema.is_mutable or not takes_any_strides(target):
         return LayoutRule.FIXED
     touched = [node, *node.all_input_nodes]
     if _touches(node, written):

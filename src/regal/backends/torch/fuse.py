@@ -24,8 +24,9 @@ from regal.backends.torch.layouts import (
 )
 from regal.backends.torch.packed import PackedWeights, packing_of
 from regal.backends.torch.regions import Region, RegionDraft, conversion, faked
+from regal.cost.torch import KIND_OF, bare_name
 from regal.errors import BackendError
-from regal.frontends.torch.build import mutated_arguments, named_arguments
+from regal.frontends.torch.build import has_effect, mutated_arguments, named_arguments
 from regal.fusion.types import CONTIGUOUS
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ TRACED = "regal_traced"
 # What fake tensors raise where an operator cannot take the strides that it is given.
 REFUSED = (RuntimeError, ValueError, TypeError, NotImplementedError)
 WEIGHT_OF = {aten.convolution.default: 1, aten.convolution_backward.default: 2}
-# Operators whose meaning depends on the strides of what they get.
+# Operators whose meaning depends on the strides of what they get, and kinds of those whose kernels
+# take some strides for granted: attention on 16-bit numbers whose last axis is not dense is wrong.
 STRIDE_BOUND = frozenset({"aten::as_strided", "aten::as_strided_scatter", "aten::set_"})
+STRIDE_BOUND_KINDS = frozenset({"attention", "rnn"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +119,21 @@ def storages_of(node: Node) -> set[int]:
         for leaf in leaves
         if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
     }
+
+
+def takes_any_strides(target: Any) -> bool:
+    """Return whether an operator computes the same whatever the strides of its arguments.
+
+    What draws random numbers does not: it draws them in the order of memory. Nor does what is not
+    known.
+    """
+    name = getattr(getattr(target, "_schema", None), "name", "")
+    if getattr(target, "namespace", "") not in ("aten", "prims") or name in STRIDE_BOUND:
+        return False
+    return not has_effect(target) and KIND_OF.get(bare_name(str(target))) not in (
+        None,
+        *STRIDE_BOUND_KINDS,
+    )
 
 
 def is_view(node: Node) -> bool:
@@ -219,9 +237,7 @@ class _Builder:
         def wanted(each: Node) -> Node:
             return self.env[each][0] if each is weight else self._version(each, layout)
 
-        name = getattr(getattr(node.target, "_schema", None), "name", "")
-        namespace = getattr(node.target, "namespace", "")
-        if namespace in ("aten", "prims") and name not in STRIDE_BOUND:
+        if takes_any_strides(node.target):
             yield map_arg(node.args, wanted), map_arg(node.kwargs, wanted)
         yield map_arg(node.args, self._exact), map_arg(node.kwargs, self._exact)
 

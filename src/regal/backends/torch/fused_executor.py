@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regal.backends.torch.agreement import disagreement
+from regal.backends.torch.exact import InDouble, wide_args
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import written_inputs
 from regal.backends.torch.layouts import with_strides
@@ -147,17 +148,18 @@ class FusedExecutor:
         self._ways, self._settled = (), _nobody
 
     def _in_double(self, args: list[Any], state: torch.Tensor) -> Any:
-        """Return what the original graph yields in double precision, and what it writes."""
+        """Return what the original graph yields in double precision, and what it writes.
+
+        None: it does not run so.
+        """
         after = torch.get_rng_state()
         torch.set_rng_state(state)
+        wide = wide_args(self._as_traced(args))
         try:
-            wide = [
-                arg.double() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg
-                for arg in args
-            ]
-            traced = self._as_traced(wide)
-            written = [traced[i] for i in self._written]
-            return self._plain(traced), written
+            return InDouble(self._original).run(*wide), [wide[i] for i in self._written]
+        except FAILED as error:
+            log.info("the %s graph has no exact results: %s", self._name, summary_of(error))
+            return None
         finally:
             torch.set_rng_state(after)
 
