@@ -2,11 +2,13 @@
 
 `python -m benchmarks.torch_calibration` prints what one call takes, what bytes take near and far,
 what an element of some operators takes, and what copies between layouts take: the constants of
-`regal.torch.measured`.
+`regal.torch.measured`. As in a graph, a convolution runs before each call, and what the call reads
+was written just before it.
 """
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
 ROW = 256
 ROWS = 512
 REPEATS = 60
-SIZES = (4, 64, 512, 4096, 16384)
-IMAGES = ((8, 64, 16, 16), (8, 64, 64, 64), (2, 16, 112, 112), (8, 3, 64, 64))
+SIZES = (4, 64, 128, 512, 1024, 2048, 4096, 16384)
+IMAGES = (
+    (8, 32, 7, 7), (8, 512, 2, 2), (8, 64, 16, 16), (2, 64, 64, 64), (8, 64, 64, 64),
+    (2, 16, 112, 112), (8, 3, 64, 64),
+)  # fmt: skip
 
 
 def operators() -> dict[str, Callable[[Any, Any], Any]]:
@@ -43,6 +48,13 @@ def last(image: Any) -> Any:
     return image.clone(memory_format=torch.channels_last)
 
 
+def first(image: Any) -> Any:
+    """Return a copy that is contiguous."""
+    import torch
+
+    return image.clone(memory_format=torch.contiguous_format)
+
+
 def region_of(function: Callable[..., Any], *args: Any) -> Any:
     """Return a compiled region of a function of tensors."""
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -57,16 +69,30 @@ def region_of(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def took_ns(run: Callable[..., object], *args: Any) -> int:
-    """Return the shortest of some calls, in time of this thread."""
-    from regal.backends.torch.trial import best_ns
+    """Return the median of some calls behind a convolution, in time of this thread."""
+    import torch
 
-    return best_ns(lambda: run(*args), REPEATS)
+    from regal.backends.torch.trial import clock_ns
+
+    image, weight = torch.rand(2, 64, 64, 64), torch.rand(64, 64, 3, 3)
+    run(*args)
+    times = []
+    for _ in range(REPEATS):
+        torch.conv2d(image, weight, padding=1)
+        args[0].mul_(1)
+        started = clock_ns()
+        run(*args)
+        times.append(clock_ns() - started)
+    return int(median(times))
 
 
 def main() -> None:
     import torch
 
+    from regal.backends.torch.trial import keep_freed_memory
+
     torch.set_num_threads(1)
+    keep_freed_memory()
     add = operators()["add"]
     for rows in SIZES:
         x, y = torch.rand(rows, ROW), torch.rand(rows, ROW)
@@ -88,6 +114,8 @@ def main() -> None:
         ours = took_ns(region, image)
         aten = took_ns(last, image)
         print(f"copy of {shape} to channels last: {ours} ns; PyTorch's own {aten}")
+        back = took_ns(region_of(first, aligned := last(image)), aligned)
+        print(f"copy of {shape} to contiguous: {back} ns")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ model and mode; `--table` prints what the file holds. Peers run in the same proc
 eager PyTorch, channels last everywhere, Inductor by default, and, in training, Inductor with half
 of its activation memory, and ours on the model that is channels last (a backend cannot change how
 the caller's parameters lie, and gradients have to lie as they do).
-`python -m benchmarks.torch_time ranks.jsonl --ranks` measures several plans of each graph beside
+`python -m benchmarks.torch_time ranks.jsonl --ranks` measures several plans of some graphs beside
 what was predicted for them.
 """
 
@@ -35,6 +35,11 @@ COMPILE_SECONDS = 120  # as long as Inductor takes for the larger models
 TURNS = 7  # in each, every peer runs once to warm up and TIMED times to be timed
 TIMED = 3
 SECONDS = 12  # for all turns; at least 3 take place
+APART = 0.03  # measured times of plans that differ by less are about the same
+RANKED = (
+    "zoo/unet-3", "timm/resnet18", "torchvision/squeezenet1_1", "zoo/bifpn-4x3",
+    "timm/mobilenetv3_small_100", "timm/densenet121", "zoo/hourglass-1x3", "timm/regnety_002",
+)  # fmt: skip
 INFERENCE = (
     "timm/mobilenetv3_small_100", "timm/resnet18", "zoo/unet-3", "transformers/bert",
     "transformers/gpt2", "torchvision/squeezenet1_1", "zoo/bifpn-4x3", "transformers/llama",
@@ -220,13 +225,48 @@ def inductor() -> Any:
 
 
 def ranks(name: str) -> dict[str, Any]:
-    """Return predicted and measured times of several plans of one graph."""
+    """Return predicted and measured times of several plans of one graph, and how they rank."""
     import torch
     from benchmarks.torch_plans import measured_plans
 
     torch.set_num_threads(1)
     model, inputs = made(name)
-    return {"name": name, "plans": measured_plans(model.eval(), inputs)}
+    row: dict[str, Any] = {"name": name, "load": round(os.getloadavg()[0], 1)}
+    row["plans"] = measured_plans(model.eval(), inputs)
+    return row | ranking(row["plans"])
+
+
+def ranking(plans: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return Kendall's tau of prediction and measurement, and that of the halves of all runs.
+
+    And tau over the pairs whose measured times differ by more than APART, with their share.
+    """
+    pairs = [(plan["predicted_ms"], plan["ms"]) for plan in plans]
+    apart, share = kendall_apart(pairs, APART)
+    return {
+        "kendall": round(kendall(pairs), 3),
+        "kendall_halves": round(kendall(tuple(plan["halves_ms"]) for plan in plans), 3),
+        "kendall_apart": round(apart, 3),
+        "share_apart": round(share, 3),
+    }
+
+
+def kendall_apart(pairs: Iterable[tuple[float, float]], apart: float) -> tuple[float, float]:
+    """Return Kendall's tau over the pairs whose measured times differ, and their share.
+
+    Args:
+        pairs: (predicted, measured).
+        apart: by how much of the smaller one they differ at least.
+    """
+    rows = list(pairs)
+    signs = [
+        ((a > c) - (a < c)) * (1 if b > d else -1)
+        for i, (a, b) in enumerate(rows)
+        for c, d in rows[:i]
+        if abs(b - d) > apart * min(b, d)
+    ]
+    number = len(rows) * (len(rows) - 1) // 2
+    return (sum(signs) / len(signs), len(signs) / number) if signs else (0.0, 0.0)
 
 
 def kendall(pairs: Iterable[tuple[float, float]]) -> float:
@@ -246,8 +286,11 @@ def line_of(row: dict[str, Any]) -> str:
     if "failed" in row:
         return f"{row['name']:34} {row.get('mode', ''):9} FAILED {row['failed']}"
     if "plans" in row:
-        pairs = [(plan["predicted_ms"], plan["ms"]) for plan in row["plans"]]
-        return f"{row['name']:34} {len(pairs)} plans, Kendall {kendall(pairs):.2f}"
+        return (
+            f"{row['name']:34} {len(row['plans'])} plans, Kendall {row['kendall']:.2f}, halves of"
+            f" the runs {row['kendall_halves']:.2f}; {row['share_apart']:.0%} of pairs more than"
+            f" {APART:.0%} apart: {row['kendall_apart']:.2f}"
+        )
     eager = row["ms"]["eager"]
     speeds = "  ".join(f"{peer} {eager / ms:.2f}" for peer, ms in row["ms"].items())
     return f"{row['name']:34} {row['mode']:9} {eager:8.2f} ms  {speeds}"
@@ -308,7 +351,7 @@ def main() -> None:
 def collect(rows: Path, only: str, *, is_ranks: bool) -> None:
     """Add the rows that are missing, one child process each."""
     done = {(row["name"], row.get("mode", "ranks")) for row in read(rows)}
-    wanted = [(name, "ranks") for name in INFERENCE] if is_ranks else jobs()
+    wanted = [(name, "ranks") for name in RANKED] if is_ranks else jobs()
     for name, mode in wanted:
         if (name, mode) in done or only not in name:
             continue
