@@ -18,6 +18,7 @@ ROW = 256
 ROWS = 512
 REPEATS = 60
 SIZES = (4, 64, 128, 512, 1024, 2048, 4096, 16384)
+NORMALIZED = (2, 64, 64, 64)
 IMAGES = (
     (8, 32, 7, 7), (8, 512, 2, 2), (8, 64, 16, 16), (2, 64, 64, 64), (8, 64, 64, 64),
     (2, 16, 112, 112), (8, 3, 64, 64),
@@ -38,6 +39,18 @@ def operators() -> dict[str, Callable[[Any, Any], Any]]:
         "sum": lambda x, y: (x * y).sum(-1),
         "softmax": lambda x, y: (x + y).softmax(-1),
         "layer norm": lambda x, y: torch.nn.functional.layer_norm(x + y, (x.shape[-1],)),
+    }
+
+
+def on_images() -> dict[str, Callable[[Any, Any], Any]]:
+    """Return groups of an image and a vector per channel; those of an image alone ignore it."""
+    import torch
+
+    functional = torch.nn.functional
+    return {
+        "relu": lambda x, v: x.relu(),
+        "batch norm": lambda x, v: functional.batch_norm(x, v, v, v, v),
+        "enlarged": lambda x, v: functional.interpolate(x, scale_factor=2, mode="nearest").relu(),
     }
 
 
@@ -108,13 +121,23 @@ def main() -> None:
         eager = took_ns(function, x, y)
         print(f"{name:>10}: {took:>8} ns, {(took - base) / x.numel():6.3f} ns per element more"
               f" than an addition; op by op {eager}")  # fmt: skip
+    image, vector = torch.rand(NORMALIZED), torch.rand(NORMALIZED[1])
+    for name, function in on_images().items():
+        for given in (image, last(image)):
+            region = region_of(function, given, vector)
+            took = took_ns(region, given, vector)
+            elements = region.values[0].numel()
+            eager = took_ns(function, given, vector)
+            print(f"{name:>10}, strides {given.stride()}: {took:>8} ns,"
+                  f" {took / elements:6.3f} ns per element of the result;"
+                  f" op by op {eager}")  # fmt: skip
     for shape in IMAGES:
         image = torch.rand(shape)
         region = region_of(last, image)
         ours = took_ns(region, image)
         aten = took_ns(last, image)
         print(f"copy of {shape} to channels last: {ours} ns; PyTorch's own {aten}")
-        back = took_ns(region_of(first, aligned := last(image)), aligned)
+        back = took_ns(region_of(first, other := last(image)), other)
         print(f"copy of {shape} to contiguous: {back} ns")
 
 
