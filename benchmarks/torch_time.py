@@ -35,7 +35,7 @@ TIMED = 3
 SECONDS = 12  # for all turns; at least 3 take place
 RANKED = (
     "zoo/unet-3", "timm/resnet18", "torchvision/squeezenet1_1", "zoo/bifpn-4x3",
-    "timm/mobilenetv3_small_100", "timm/densenet121", "zoo/hourglass-1x3", "timm/regnety_002",
+    "timm/mobilenetv3_small_100", "zoo/hourglass-1x3", "timm/regnety_002", "timm/densenet121",
 )  # fmt: skip
 INFERENCE = (
     "timm/mobilenetv3_small_100", "timm/resnet18", "zoo/unet-3", "transformers/bert",
