@@ -7,10 +7,11 @@ import resource
 import statistics
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 RUNS = 40  # of each plan, in turns
 SECONDS = 90  # of the wall for all runs; 10 of each take place at any rate
@@ -108,16 +109,17 @@ def plans_of(module: Any, most: int) -> list[dict[str, Any]]:
 def runs_of(candidates: Sequence[Any], args: list[Any]) -> list[dict[str, Any]]:
     """Return what each plan takes, in turns of drawn order: medians of all runs and of each half.
 
+    Each turn is at another depth of the stack, see `at_depth`.
+
     And how many pages a run gets anew from the system, in the median.
     """
     import torch
 
     from regal.backends.torch.executor import boxed
-    from regal.backends.torch.trial import clock_ns
+    from regal.backends.torch.trial import at_depth
 
     runs = [boxed(each.built.module) for each in candidates]
-    taken: list[list[float]] = [[] for _ in runs]
-    pages: list[list[int]] = [[] for _ in runs]
+    taken: list[list[tuple[int, int]]] = [[] for _ in runs]
     order = list(range(len(runs)))
     draw = random.Random(1)
     stop = time.monotonic() + SECONDS
@@ -127,18 +129,27 @@ def runs_of(candidates: Sequence[Any], args: list[Any]) -> list[dict[str, Any]]:
                 break
             draw.shuffle(order)
             for i in order:
-                runs[i](list(args))  # memory of the others leaves the caches
-                before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-                started = clock_ns()
-                runs[i](list(args))
-                taken[i].append((clock_ns() - started) / 1e6)
-                pages[i].append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
+                taken[i].append(at_depth(turn, partial(timed, runs[i], args)))
     return [
         {
-            "ms": statistics.median(ms),
-            "halves_ms": [statistics.median(ms[half::2]) for half in (0, 1)],
-            "runs": len(ms),
-            "new_pages": statistics.median(new),
+            "ms": statistics.median(ns for ns, _ in each) / 1e6,
+            "halves_ms": [
+                statistics.median(ns for ns, _ in each[half::2]) / 1e6 for half in (0, 1)
+            ],
+            "runs": len(each),
+            "new_pages": statistics.median(pages for _, pages in each),
         }
-        for ms, new in zip(taken, pages, strict=True)
+        for each in taken
     ]
+
+
+def timed(run: Callable[[list[Any]], Any], args: list[Any]) -> tuple[int, int]:
+    """Return the time in ns and the new pages of the second of two runs."""
+    from regal.backends.torch.trial import clock_ns
+
+    run(list(args))  # memory of the others leaves the caches
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    started = clock_ns()
+    run(list(args))
+    took = clock_ns() - started
+    return took, resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before

@@ -18,7 +18,7 @@ from regal.backends.torch.kernels import (
 )
 from regal.backends.torch.layouts import has_two_layouts
 from regal.backends.torch.packed import check_ns, packing_of
-from regal.backends.torch.trial import Probe, clock_ns, written_copied
+from regal.backends.torch.trial import Probe, at_depth, clock_ns, written_copied
 from regal.fusion.types import CHANNELS_LAST
 from regal.torch.times import key_of_call
 
@@ -148,7 +148,8 @@ def mean_times(
             if number == 1:
                 best.clear()  # the first pass warms up: code that is loaded, primitives made
             spent.clear()
-            Probe(module, timed).run(*written_copied(args, written))
+            given = written_copied(args, written)
+            at_depth(number, partial(Probe(module, timed).run, *given))
             for key, ns in spent.items():
                 mean = sum(ns) // len(ns)
                 best[key] = min(best.get(key, mean), mean)
