@@ -43,3 +43,7 @@ def test_runs_after_memory_is_kept_get_hardly_any_new_pages(found: dict[str, Any
     if not found["has glibc"]:
         pytest.skip("other libraries keep what they like")
     assert min(found["new pages"]) < 100
+
+
+def test_trials_run_at_other_depths_of_the_stack(found: dict[str, Any]) -> None:
+    assert found["depths"] == [0, 37, 74, 111]

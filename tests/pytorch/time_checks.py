@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
 import resource
@@ -11,7 +12,7 @@ from unittest.mock import patch
 import torch
 
 from regal.backends.torch.fuse import Wishes, built
-from regal.backends.torch.trial import drawn_inputs, keep_freed_memory
+from regal.backends.torch.trial import at_depth, drawn_inputs, keep_freed_memory
 from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, FuseClass, Kernel, LayoutRule
 from regal.torch.measured import Measured
@@ -99,6 +100,16 @@ def new_pages() -> list[int]:
     return found
 
 
+def depths() -> list[int]:
+    """Return how many frames some trials add."""
+
+    def frames() -> int:
+        return len(inspect.stack(0))
+
+    found = [at_depth(number, frames) for number in range(4)]
+    return [each - found[0] for each in found]
+
+
 def main() -> None:
     torch.set_num_threads(1)
     found = {
@@ -106,6 +117,7 @@ def main() -> None:
         "regions": regions(),
         "has glibc": platform.libc_ver()[0] == "glibc",
         "new pages": new_pages(),
+        "depths": depths(),
     }
     print(json.dumps(found))
 
