@@ -20,7 +20,7 @@ from regal.fusion.search import plan_fusion
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel, LayoutRule
 from regal.search.types import Budget
 from regal.torch.measured import alone, measured, problem_of
-from regal.torch.region_times import compile_regions, slow_regions, time_regions
+from regal.torch.region_times import compile_regions, slow_regions, time_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -228,7 +228,7 @@ def compiled_candidate(
     try:
         made, wishes = settled(module, graph, kernels, found.wishes, args)
         late = compile_regions(made.regions.values(), workshop.calls, deadline)
-        time_regions(made, args, workshop.times)
+        time_groups(made, args, workshop.times)
         slow = slow_regions(made, kernels, found, workshop.times)
         if slow and not keep_slow:
             kernels = without(kernels, slow)

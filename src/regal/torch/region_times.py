@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("regal.torch")
 
-SECONDS = 1.0  # for the regions of a graph, of which each is timed once at any rate
+SECONDS = 1.0  # for the groups of a graph, of which each is timed once at any rate
 # What Inductor and the C++ compiler raise where they cannot compile a group, or are not there.
 NOT_COMPILED = (
     RegalError,
@@ -76,7 +76,7 @@ def slow_regions(
     Those that could not be compiled are among them.
 
     Args:
-        built: a graph whose regions were timed, see `time_regions`.
+        built: a graph whose groups were timed, see `time_groups`.
         kernels: of it.
         found: what ops take alone.
         times: known ones.
@@ -95,18 +95,21 @@ def slow_regions(
     return slow
 
 
-def time_regions(built: Built, args: list[Any], times: Times) -> None:
-    """Note what compiled regions take where they stand, if that was never measured.
+def time_groups(built: Built, args: list[Any], times: Times) -> None:
+    """Note what compiled groups take where they stand, if that was never measured.
 
     Args:
         built: a graph.
         args: real ones, like the placeholders.
         times: known ones; new ones are added.
     """
+    groups = set(built.region_of.values())
     calls = {}
     for node in built.module.graph.nodes:
-        region = built.regions.get(node.name)
-        if region is not None and region.is_compiled and key_of(region) not in times.known:
+        if node.name not in groups:
+            continue
+        region = built.regions[node.name]
+        if region.is_compiled and key_of(region) not in times.known:
             calls[node] = key_of(region), region
     if not calls:
         return
