@@ -2,11 +2,13 @@
 
 `python -m benchmarks.torch_calibration` prints what one call takes, what bytes take near and far,
 what an element of some operators takes, and what copies between layouts take: the constants of
-`regal.torch.measured`.
+`regal.torch.measured`. As in a graph, a convolution runs before each call, and what the call reads
+was written just before it.
 """
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
 ROW = 256
 ROWS = 512
 REPEATS = 60
-SIZES = (4, 64, 512, 4096, 16384)
-IMAGES = ((8, 64, 16, 16), (8, 64, 64, 64), (2, 16, 112, 112), (8, 3, 64, 64))
+SIZES = (4, 64, 128, 512, 1024, 2048, 4096, 16384)
+NORMALIZED = (2, 64, 64, 64)
+IMAGES = (
+    (8, 32, 7, 7), (8, 512, 2, 2), (8, 64, 16, 16), (2, 64, 64, 64), (8, 64, 64, 64),
+    (2, 16, 112, 112), (8, 3, 64, 64),
+)  # fmt: skip
 
 
 def operators() -> dict[str, Callable[[Any, Any], Any]]:
@@ -36,11 +42,30 @@ def operators() -> dict[str, Callable[[Any, Any], Any]]:
     }
 
 
+def on_images() -> dict[str, Callable[[Any, Any], Any]]:
+    """Return groups of an image and a vector per channel; those of an image alone ignore it."""
+    import torch
+
+    functional = torch.nn.functional
+    return {
+        "relu": lambda x, v: x.relu(),
+        "batch norm": lambda x, v: functional.batch_norm(x, v, v, v, v),
+        "enlarged": lambda x, v: functional.interpolate(x, scale_factor=2, mode="nearest").relu(),
+    }
+
+
 def last(image: Any) -> Any:
     """Return a copy that is channels last."""
     import torch
 
     return image.clone(memory_format=torch.channels_last)
+
+
+def first(image: Any) -> Any:
+    """Return a copy that is contiguous."""
+    import torch
+
+    return image.clone(memory_format=torch.contiguous_format)
 
 
 def region_of(function: Callable[..., Any], *args: Any) -> Any:
@@ -57,16 +82,30 @@ def region_of(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def took_ns(run: Callable[..., object], *args: Any) -> int:
-    """Return the shortest of some calls, in time of this thread."""
-    from regal.backends.torch.trial import best_ns
+    """Return the median of some calls behind a convolution, in time of this thread."""
+    import torch
 
-    return best_ns(lambda: run(*args), REPEATS)
+    from regal.backends.torch.trial import clock_ns
+
+    image, weight = torch.rand(2, 64, 64, 64), torch.rand(64, 64, 3, 3)
+    run(*args)
+    times = []
+    for _ in range(REPEATS):
+        torch.conv2d(image, weight, padding=1)
+        args[0].mul_(1)
+        started = clock_ns()
+        run(*args)
+        times.append(clock_ns() - started)
+    return int(median(times))
 
 
 def main() -> None:
     import torch
 
+    from regal.backends.torch.trial import keep_freed_memory
+
     torch.set_num_threads(1)
+    keep_freed_memory()
     add = operators()["add"]
     for rows in SIZES:
         x, y = torch.rand(rows, ROW), torch.rand(rows, ROW)
@@ -82,12 +121,24 @@ def main() -> None:
         eager = took_ns(function, x, y)
         print(f"{name:>10}: {took:>8} ns, {(took - base) / x.numel():6.3f} ns per element more"
               f" than an addition; op by op {eager}")  # fmt: skip
+    image, vector = torch.rand(NORMALIZED), torch.rand(NORMALIZED[1])
+    for name, function in on_images().items():
+        for given in (image, last(image)):
+            region = region_of(function, given, vector)
+            took = took_ns(region, given, vector)
+            elements = region.values[0].numel()
+            eager = took_ns(function, given, vector)
+            print(f"{name:>10}, strides {given.stride()}: {took:>8} ns,"
+                  f" {took / elements:6.3f} ns per element of the result;"
+                  f" op by op {eager}")  # fmt: skip
     for shape in IMAGES:
         image = torch.rand(shape)
         region = region_of(last, image)
         ours = took_ns(region, image)
         aten = took_ns(last, image)
         print(f"copy of {shape} to channels last: {ours} ns; PyTorch's own {aten}")
+        back = took_ns(region_of(first, other := last(image)), other)
+        print(f"copy of {shape} to contiguous: {back} ns")
 
 
 if __name__ == "__main__":

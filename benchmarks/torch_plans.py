@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import random
+import resource
+import statistics
 import time
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+RUNS = 40  # of each plan, in turns
+SECONDS = 90  # of the wall for all runs; 10 of each take place at any rate
 
 
 def measured_plans(model: Any, inputs: tuple[Any, ...], most: int = 14) -> list[dict[str, Any]]:
@@ -39,15 +48,16 @@ def measured_plans(model: Any, inputs: tuple[Any, ...], most: int = 14) -> list[
 def plans_of(module: Any, most: int) -> list[dict[str, Any]]:
     """Return the plans of one graph."""
     from regal.backends.torch.fuse import Wishes
-    from regal.backends.torch.trial import drawn_inputs
+    from regal.backends.torch.trial import drawn_inputs, keep_freed_memory
     from regal.frontends.torch.fx import graph_of
     from regal.fusion.check import check_fusion
     from regal.fusion.search import plan_fusion, unfused_plan
     from regal.search.types import Budget
-    from regal.torch.fusing import Candidate, Workshop, compiled_candidate, measured_runs
+    from regal.torch.fusing import Candidate, Workshop, compiled_candidate
     from regal.torch.measured import measured, problem_of
     from regal.torch.times import times_at
 
+    keep_freed_memory()
     graph = graph_of(module, "inference")
     args = drawn_inputs(module)
     workshop = Workshop(times_at(None))
@@ -92,5 +102,54 @@ def plans_of(module: Any, most: int) -> list[dict[str, Any]]:
             continue
         candidates.append(candidate)
         rows.append({"plan": name, "predicted_ms": check_fusion(problem, plan).time_ns / 1e6})
-    ns = measured_runs(module, candidates, args)
-    return [{**row, "ms": ns[row["plan"]] / 1e6} for row in rows]
+    taken = runs_of(candidates, args)
+    return [row | figures for row, figures in zip(rows, taken, strict=True)]
+
+
+def runs_of(candidates: Sequence[Any], args: list[Any]) -> list[dict[str, Any]]:
+    """Return what each plan takes, in turns of drawn order: medians of all runs and of each half.
+
+    Each turn is at another depth of the stack, see `at_depth`.
+
+    And how many pages a run gets anew from the system, in the median.
+    """
+    import torch
+
+    from regal.backends.torch.executor import boxed
+    from regal.backends.torch.trial import at_depth
+
+    runs = [boxed(each.built.module) for each in candidates]
+    taken: list[list[tuple[int, int]]] = [[] for _ in runs]
+    order = list(range(len(runs)))
+    draw = random.Random(1)
+    stop = time.monotonic() + SECONDS
+    with torch.no_grad():
+        for turn in range(RUNS):
+            if turn >= 10 and time.monotonic() > stop:
+                break
+            draw.shuffle(order)
+            for i in order:
+                taken[i].append(at_depth(turn, partial(timed, runs[i], args)))
+    return [
+        {
+            "ms": statistics.median(ns for ns, _ in each) / 1e6,
+            "halves_ms": [
+                statistics.median(ns for ns, _ in each[half::2]) / 1e6 for half in (0, 1)
+            ],
+            "runs": len(each),
+            "new_pages": statistics.median(pages for _, pages in each),
+        }
+        for each in taken
+    ]
+
+
+def timed(run: Callable[[list[Any]], Any], args: list[Any]) -> tuple[int, int]:
+    """Return the time in ns and the new pages of the second of two runs."""
+    from regal.backends.torch.trial import clock_ns
+
+    run(list(args))  # memory of the others leaves the caches
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    started = clock_ns()
+    run(list(args))
+    took = clock_ns() - started
+    return took, resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before

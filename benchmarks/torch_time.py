@@ -5,7 +5,7 @@ model and mode; `--table` prints what the file holds. Peers run in the same proc
 eager PyTorch, channels last everywhere, Inductor by default, and, in training, Inductor with half
 of its activation memory, and ours on the model that is channels last (a backend cannot change how
 the caller's parameters lie, and gradients have to lie as they do).
-`python -m benchmarks.torch_time ranks.jsonl --ranks` measures several plans of each graph beside
+`python -m benchmarks.torch_time ranks.jsonl --ranks` measures several plans of some graphs beside
 what was predicted for them.
 """
 
@@ -22,19 +22,21 @@ import time
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from benchmarks.ranking import APART, ranking
 from benchmarks.torch_models import made
 from benchmarks.torch_runs import Heap, add, read, run_child
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TIMEOUT_S = 1200
 COMPILE_SECONDS = 120  # as long as Inductor takes for the larger models
 TURNS = 7  # in each, every peer runs once to warm up and TIMED times to be timed
 TIMED = 3
 SECONDS = 12  # for all turns; at least 3 take place
+RANKED = (
+    "zoo/unet-3", "timm/resnet18", "torchvision/squeezenet1_1", "zoo/bifpn-4x3",
+    "timm/mobilenetv3_small_100", "zoo/hourglass-1x3", "timm/regnety_002", "timm/densenet121",
+)  # fmt: skip
 INFERENCE = (
     "timm/mobilenetv3_small_100", "timm/resnet18", "zoo/unet-3", "transformers/bert",
     "transformers/gpt2", "torchvision/squeezenet1_1", "zoo/bifpn-4x3", "transformers/llama",
@@ -221,34 +223,26 @@ def inductor() -> Any:
 
 
 def ranks(name: str) -> dict[str, Any]:
-    """Return predicted and measured times of several plans of one graph."""
+    """Return predicted and measured times of several plans of one graph, and how they rank."""
     import torch
     from benchmarks.torch_plans import measured_plans
 
     torch.set_num_threads(1)
     model, inputs = made(name)
-    return {"name": name, "plans": measured_plans(model.eval(), inputs)}
-
-
-def kendall(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return Kendall's tau-b of (predicted, measured)."""
-    rows = list(pairs)
-    score = ties_a = ties_b = 0
-    for i, (a, b) in enumerate(rows):
-        for c, d in rows[:i]:
-            left, right = (a > c) - (a < c), (b > d) - (b < d)
-            score += left * right
-            ties_a += left != 0
-            ties_b += right != 0
-    return score / math.sqrt(ties_a * ties_b) if ties_a and ties_b else 0.0
+    row: dict[str, Any] = {"name": name, "load": round(os.getloadavg()[0], 1)}
+    row["plans"] = measured_plans(model.eval(), inputs)
+    return row | ranking(row["plans"])
 
 
 def line_of(row: dict[str, Any]) -> str:
     if "failed" in row:
         return f"{row['name']:34} {row.get('mode', ''):9} FAILED {row['failed']}"
     if "plans" in row:
-        pairs = [(plan["predicted_ms"], plan["ms"]) for plan in row["plans"]]
-        return f"{row['name']:34} {len(pairs)} plans, Kendall {kendall(pairs):.2f}"
+        return (
+            f"{row['name']:34} {len(row['plans'])} plans, Kendall {row['kendall']:.2f}, halves of"
+            f" the runs {row['kendall_halves']:.2f}; {row['share_apart']:.0%} of pairs more than"
+            f" {APART:.0%} apart: {row['kendall_apart']:.2f}"
+        )
     eager = row["ms"]["eager"]
     speeds = "  ".join(f"{peer} {eager / ms:.2f}" for peer, ms in row["ms"].items())
     return f"{row['name']:34} {row['mode']:9} {eager:8.2f} ms  {speeds}"
@@ -309,7 +303,7 @@ def main() -> None:
 def collect(rows: Path, only: str, *, is_ranks: bool) -> None:
     """Add the rows that are missing, one child process each."""
     done = {(row["name"], row.get("mode", "ranks")) for row in read(rows)}
-    wanted = [(name, "ranks") for name in INFERENCE] if is_ranks else jobs()
+    wanted = [(name, "ranks") for name in RANKED] if is_ranks else jobs()
     for name, mode in wanted:
         if (name, mode) in done or only not in name:
             continue

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from regal.backends.torch.executor import callable_of
 from regal.backends.torch.fuse import Wishes
 from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
+from regal.backends.torch.trial import keep_freed_memory
 from regal.errors import PlanError
 from regal.frontends.torch.fx import graph_of
 from regal.graph.check import require_valid_graph
@@ -116,6 +117,7 @@ class Faster:
         self, module: GraphModule, name: str, roles: Mapping[str, Role], settings: Settings
     ) -> Run | None:
         require_plain(module)
+        keep_freed_memory()
         if self.workshop is None:
             self.workshop = Workshop(times_at(folder_of(settings)), self.examples)
         graph = require_valid_graph(graph_of(module, name, roles))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,13 @@ import torch
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import written_inputs
 from regal.backends.torch.layouts import restrided, with_strides
-from regal.backends.torch.trial import clock_ns, drawn_inputs, settled, written_copied
+from regal.backends.torch.trial import at_depth, clock_ns, drawn_inputs, settled, written_copied
 from regal.errors import BackendError, RegalError
 from regal.fusion.search import plan_fusion
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel, LayoutRule
 from regal.search.types import Budget
 from regal.torch.measured import alone, measured, problem_of
-from regal.torch.region_times import compile_regions, slow_regions
+from regal.torch.region_times import compile_regions, slow_regions, time_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -227,7 +228,8 @@ def compiled_candidate(
     try:
         made, wishes = settled(module, graph, kernels, found.wishes, args)
         late = compile_regions(made.regions.values(), workshop.calls, deadline)
-        slow = slow_regions(made, graph, kernels, found, workshop.times)
+        time_groups(made, args, workshop.times)
+        slow = slow_regions(made, kernels, found, workshop.times)
         if slow and not keep_slow:
             kernels = without(kernels, slow)
             made, wishes = settled(module, graph, kernels, wishes, args)
@@ -254,6 +256,8 @@ def measured_runs(
 ) -> dict[str, int]:
     """Return what each candidate takes, and the graph as traced, in ns: medians, in turns.
 
+    Each turn is at another depth of the stack.
+
     Where the graph is given values of other strides than in the trace, making those of the trace
     counts for the graph as traced.
     """
@@ -273,16 +277,22 @@ def measured_runs(
     with torch.no_grad():
         for trial in range(1, TRIALS + 1):
             for name, run in runs.items():
-                run(written_copied(args, written))  # memory of the others leaves the caches
-                held = written_copied(args, written)
-                started = clock_ns()
-                run(held)
-                taken[name].append(clock_ns() - started)
+                timed = partial(_timed, run, partial(written_copied, args, written))
+                taken[name].append(at_depth(trial, timed))
             if trial >= SIFTED and time.monotonic() > stop:
                 break
             if trial % SIFTED == 0:
                 runs = _near_the_best(runs, taken)
     return {name: int(median(each)) for name, each in taken.items()}
+
+
+def _timed(run: Callable[[list[Any]], Any], given: Callable[[], list[Any]]) -> int:
+    """Return what the second of two runs takes: memory of others leaves the caches in the first."""
+    run(given())
+    held = given()
+    started = clock_ns()
+    run(held)
+    return clock_ns() - started
 
 
 def _near_the_best(

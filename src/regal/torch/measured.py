@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from regal.graph.types import Graph, Op
     from regal.torch.times import Times
 
-# Constants of kernels that Inductor generates, measured on one thread of a server CPU with AVX2;
+# Constants of kernels that Inductor generates, where they stand: behind another kernel, of which
+# the caches are full. Measured on one thread of a server CPU with AVX2;
 # `python -m benchmarks.torch_calibration` prints them for the machine at hand.
-LAUNCH_NS = 2_000  # of one call
-NEAR_BYTES, NEAR_RATE, FAR_RATE = 8 << 20, 80, 32  # bytes per ns of tensors that small, and others
+LAUNCH_NS = 8_000  # of one call of a group
+NEAR_BYTES, NEAR_RATE, FAR_RATE = 8 << 20, 70, 45  # bytes per ns of tensors that small, and others
+COPY_LAUNCH_NS, COPY_RATE = 6_000, 55  # of a copy between layouts; bytes read and written per ns
 NS_PER_ELEMENT = 0.006  # of an operator, vectorized
 COSTLY = {  # ns per element of those that are more than an addition
     "exp": 0.09, "log": 0.15, "sigmoid": 0.11, "silu": 0.13, "tanh": 0.85, "erf": 0.19,
@@ -50,8 +52,8 @@ COSTLY = {  # ns per element of those that are more than an addition
     "mish": 1.0, "elu": 0.1, "softmax": 0.35, "log_softmax": 0.35, "softmax_backward_data": 0.1,
     "native_layer_norm": 0.15, "native_layer_norm_backward": 0.3, "native_group_norm": 0.15,
     "native_batch_norm_legit_functional": 0.2, "native_batch_norm_backward": 0.2,
-    "native_batch_norm_legit_no_training": 0.01, "var_mean": 0.1, "mean": 0.03, "sum": 0.03,
-    "bmm": 0.06, "index": 0.02, "unsafe_index": 0.02, "gather": 0.02, "index_select": 0.02,
+    "native_batch_norm_legit_no_training": 0.14, "var_mean": 0.1, "mean": 0.03, "sum": 0.03,
+    "bmm": 0.06, "index": 0.5, "unsafe_index": 0.5, "gather": 0.02, "index_select": 0.02,
 }  # fmt: skip
 
 
@@ -167,13 +169,18 @@ def problem_of(module: GraphModule, graph: Graph, found: Measured) -> FusionProb
         launch_ns=(LAUNCH_NS,),
         read_ns=tuple(traffic),
         write_ns=tuple(traffic),
-        convert_ns=tuple((LAUNCH_NS + 2 * row[0],) for row in traffic),
+        convert_ns=tuple((ns_of_copy(tensor.bytes),) for tensor in graph.tensors),
     )
 
 
 def ns_of_bytes(size: int) -> int:
     """Return what it takes to read or write a tensor once."""
     return 1 + size // (NEAR_RATE if size <= NEAR_BYTES else FAR_RATE)
+
+
+def ns_of_copy(size: int) -> int:
+    """Return what it takes to copy a tensor into the other layout."""
+    return COPY_LAUNCH_NS + 2 * size // COPY_RATE
 
 
 def _work_ns(graph: Graph, op: Op) -> int:

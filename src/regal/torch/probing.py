@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,19 +18,21 @@ from regal.backends.torch.kernels import (
 )
 from regal.backends.torch.layouts import has_two_layouts
 from regal.backends.torch.packed import check_ns, packing_of
-from regal.backends.torch.trial import Probe, clock_ns, written_copied
+from regal.backends.torch.trial import Probe, at_depth, clock_ns, written_copied
 from regal.fusion.types import CHANNELS_LAST
 from regal.torch.times import key_of_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from torch.fx import GraphModule, Node
 
     from regal.backends.torch.fuse import Wishes
     from regal.torch.times import Times
 
-PASSES = 3  # through the graph per kernel; the shortest time of a call counts
+    Run = Callable[..., Any]
+
+PASSES = 3  # through the graph per kernel; the best one of a call counts
 
 
 def kernel_times(
@@ -86,38 +89,71 @@ def _passes(
     args: list[Any],
     times: Times,
 ) -> dict[str, int]:
-    """Return key of a call -> its shortest time."""
+    """Return key of a call -> its time in ns."""
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     real = dict(zip(given, args, strict=True))
-    blocked = {}
-    if kernel == PACKED:
-        for new, old in wanted.items():
+    calls: dict[Node, tuple[str, Run]] = {}
+    for new, old in wanted.items():
+        run = target_of(old, kernel)
+        if kernel == PACKED:
             packing = packing_of(old.args, old.args[0].meta["val"].shape)
-            blocked[new] = packing.packed(real[new.args[1]])
-    best: dict[str, int] = {}
+            run = partial(_on_blocked, run, packing.packed(real[new.args[1]]))
+        calls[new] = keys[new, kernel], run
+    found, was_cut = mean_times(module, calls, args, lambda: times.is_over)
+    times.was_cut = times.was_cut or was_cut
+    return found
+
+
+def _on_blocked(run: Run, blocked: torch.Tensor, *values: Any, **named: Any) -> Any:
+    return run(values[0], blocked, *values[2:], **named)
+
+
+def mean_times(
+    module: GraphModule,
+    calls: Mapping[Node, tuple[str, Run]],
+    args: list[Any],
+    is_over: Callable[[], bool],
+    least: int = 1,
+) -> tuple[dict[str, int], bool]:
+    """Return key of a call -> its time in ns where it stands, and whether time was up.
+
+    That is the mean of the calls with this key in a pass through the graph, in the pass where it
+    is the least: equal calls take longer here than there, by what lies in the caches and by the
+    numbers that they get.
+
+    Args:
+        module: as built.
+        calls: node -> key, and what to run and time before it.
+        args: real ones, like the placeholders.
+        is_over: tells whether time is up.
+        least: passes that take place at any rate; the first one warms up, and counts if no other
+            one follows.
+    """
+    spent: dict[str, list[int]] = {}
 
     def timed(node: Node, values: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if node not in wanted:
+        if node not in calls:
             return
-        target = target_of(wanted[node], kernel)
-        if node in blocked:
-            values = (values[0], blocked[node], *values[2:])
+        key, run = calls[node]
         started = clock_ns()
-        target(*values, **named)
-        took = clock_ns() - started
-        key = keys[node, kernel]
-        best[key] = min(best.get(key, took), took)
+        run(*values, **named)
+        spent.setdefault(key, []).append(clock_ns() - started)
 
+    best: dict[str, int] = {}
     written = written_inputs(module)
     with torch.no_grad():
         for number in range(PASSES + 1):
-            if number and times.is_over:
-                times.was_cut = True
-                break
+            if number >= least and is_over():
+                return best, True
             if number == 1:
                 best.clear()  # the first pass warms up: code that is loaded, primitives made
-            Probe(module, timed).run(*written_copied(args, written))
-    return best
+            spent.clear()
+            given = written_copied(args, written)
+            at_depth(number, partial(Probe(module, timed).run, *given))
+            for key, ns in spent.items():
+                mean = sum(ns) // len(ns)
+                best[key] = min(best.get(key, mean), mean)
+    return best, False
 
 
 def _traced(module: GraphModule) -> list[Node]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import subprocess
 import time
-from typing import TYPE_CHECKING
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from regal.backends.torch.regions import compiled_call
-from regal.backends.torch.trial import best_ns, drawn
+from regal.backends.torch.trial import clock_ns
 from regal.errors import RegalError, summary_of
+from regal.torch.probing import mean_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
     from regal.backends.torch.fuse import Built
     from regal.backends.torch.regions import Call, Region
     from regal.fusion.types import Kernel
-    from regal.graph.types import Graph
     from regal.torch.measured import Measured
     from regal.torch.times import Times
 
 log = logging.getLogger("regal.torch")
 
-REPEATS = 7
+SECONDS = 1.0  # for the groups of a graph, of which each is timed once at any rate
 # What Inductor and the C++ compiler raise where they cannot compile a group, or are not there.
 NOT_COMPILED = (
     RegalError,
@@ -71,11 +69,17 @@ def compile_regions(
 
 
 def slow_regions(
-    built: Built, graph: Graph, kernels: Sequence[Kernel], found: Measured, times: Times
+    built: Built, kernels: Sequence[Kernel], found: Measured, times: Times
 ) -> set[tuple[int, ...]]:
     """Return the groups that take longer as one region than their ops one by one.
 
     Those that could not be compiled are among them.
+
+    Args:
+        built: a graph whose groups were timed, see `time_groups`.
+        kernels: of it.
+        found: what ops take alone.
+        times: known ones.
     """
     slow = set()
     for kernel in kernels:
@@ -86,24 +90,38 @@ def slow_regions(
             continue
         region = built.regions[name]
         apart = sum(found.alone_ns[op][kernel.layout] for op in kernel.ops)
-        if not region.is_compiled or region_ns(region, times) >= apart:
+        if not region.is_compiled or times.known[key_of(region)] >= apart:
             slow.add(kernel.ops)
     return slow
 
 
-def region_ns(region: Region, times: Times) -> int:
-    """Return what a compiled region takes, as known or as measured now."""
-    key = f"region-{region.key[:24]}"
-    if key not in times.known:
-        generator = torch.Generator().manual_seed(0)
-        args = [
-            drawn(node.meta["val"], generator)
-            for node in region.module.graph.nodes
-            if node.op == "placeholder"
-        ]
-        region(*args)
-        times.add(key, best_ns(lambda: region(*args), REPEATS))
-    return times.known[key]
+def time_groups(built: Built, args: list[Any], times: Times) -> None:
+    """Note what compiled groups take where they stand, if that was never measured.
+
+    Args:
+        built: a graph.
+        args: real ones, like the placeholders.
+        times: known ones; new ones are added.
+    """
+    groups = set(built.region_of.values())
+    calls = {}
+    for node in built.module.graph.nodes:
+        if node.name not in groups:
+            continue
+        region = built.regions[node.name]
+        if region.is_compiled and key_of(region) not in times.known:
+            calls[node] = key_of(region), region
+    if not calls:
+        return
+    stop = clock_ns() + int(SECONDS * 1e9)
+    found, _ = mean_times(built.module, calls, args, lambda: clock_ns() >= stop, least=2)
+    for key, ns in found.items():
+        times.add(key, ns)
+
+
+def key_of(region: Region) -> str:
+    """Return under which key the time of a region is known."""
+    return f"region-{region.key[:24]}"
 
 
 def _compiled(region: Region) -> Call | None:

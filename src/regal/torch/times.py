@@ -19,7 +19,7 @@ from regal.backends.torch.trial import clock_ns
 
 log = logging.getLogger("regal.torch")
 
-SCHEMA = "regal.torch-times/1"
+SCHEMA = "regal.torch-times/2"
 
 
 @dataclass(slots=True)

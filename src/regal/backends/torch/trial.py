@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Strides = tuple[int, ...]
     Before = Callable[[Node, tuple[Any, ...], dict[str, Any]], None]
 
+BLOCK_BYTES = 31 << 20
+DEPTHS, DEPTH_STEP = 128, 37  # frames of about 128 bytes: a chunk of the stack in all
 ROUNDS = 8  # a stride that was not foreseen changes what follows
 
 
@@ -168,6 +170,32 @@ def copied_tensor(value: Any) -> Any:
         return value
     made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
     return made.copy_(value.detach())
+
+
+def keep_freed_memory() -> None:
+    """Make the C library keep memory that is freed, up to 64 MiB, instead of giving it back.
+
+    Writing to new pages takes up to 30 times as long as writing to kept ones, and whether a run
+    gets new ones depends on all that the process freed before: equal runs differed by a third.
+    glibc keeps twice as much as the largest block of less than 32 MiB that was freed; other
+    libraries are not changed. The block is never touched.
+    """
+    torch.empty(BLOCK_BYTES, dtype=torch.uint8)
+
+
+def at_depth(number: int, run: Callable[[], Any]) -> Any:
+    """Return what `run` returns behind more frames of the Python stack, by the number of a trial.
+
+    CPython keeps frames in chunks of 16 KiB. Where the calls of a graph cross from one to the next,
+    each of them gets a new chunk and gives it back: 7 us a call where that was measured, a quarter
+    of what RegNetY takes. Who calls decides that, and how many values a graph has. Trials at
+    several depths tell what a graph takes elsewhere.
+    """
+
+    def behind(frames: int) -> Any:
+        return behind(frames - 1) if frames else run()
+
+    return behind(DEPTH_STEP * number % DEPTHS)
 
 
 def clock_ns() -> int:
