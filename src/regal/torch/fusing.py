@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("regal.torch")
 
 EVALUATIONS = 4_000  # plans of a graph that are decoded
-MEASURE_SECONDS = 4.0  # for the kernels of a graph that were never measured
+MEASURE_SECONDS = 20.0  # for the kernels of a graph that were never measured; most take 1 s
 TRIAL_SECONDS = 3.0  # for comparing the candidates of a graph
 TRIALS = 40  # at most; the median of a way counts
 SIFTED = 3  # trials after which ways that took more than NEAR times the least are dropped
