@@ -61,7 +61,7 @@ class BySize:
         self.calls[key] += 1
         if self.calls[key] < CALLS:
             return self.run
-        del self.calls[key]
+        self.calls.pop(key, None)  # another thread may have been here
         log.info("sizes %s are called again: they get a plan of their own", key)
         self.runs[key] = self.planned(args)
         return self.runs[key]
