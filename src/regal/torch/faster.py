@@ -107,12 +107,7 @@ class Faster:
             RegalError: it cannot be fused.
         """
         try:
-            # Kernels run for real, and the casts of autocast are in the graph.
-            with (
-                unset_fake_temporarily(),
-                no_python_dispatcher(),
-                torch.autocast("cpu", enabled=False),
-            ):
+            with unset_fake_temporarily(), no_python_dispatcher():  # kernels run for real
                 return self._compiled(module, name, roles, settings)
         finally:
             self.examples.clear()  # they belong to whoever calls
@@ -221,7 +216,7 @@ class Faster:
         if found.role == "forward":
             self._save(leaves, way)
             if self.again is not None:
-                with torch.random.fork_rng(devices=[]):
+                with torch.autocast("cpu", enabled=False), torch.random.fork_rng(devices=[]):
                     self.again()
 
     def _save(self, leaves: list[Any], way: Candidate | None) -> None:
