@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from regal.backends.torch.fuse import STRIDE_BOUND, is_view, storages_of
 from regal.backends.torch.layouts import has_two_layouts
+from regal.backends.torch.statistics import FIRST
 from regal.cost.torch import KINDS, bare_name
 from regal.frontends.torch.build import has_effect
 from regal.fusion.types import FuseClass, LayoutRule
@@ -65,6 +66,8 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
         return FuseClass.OPAQUE
     if is_view(node):
         return FuseClass.VIEW
+    if target in FIRST and len({leaf.dtype for leaf in tree_leaves(node.meta.get("val"))}) > 1:
+        return FuseClass.OPAQUE  # generated code yields statistics of the dtype of the image
     if not _is_lowered(target):
         return FuseClass.OPAQUE
     name = bare_name(str(target))
