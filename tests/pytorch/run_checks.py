@@ -23,6 +23,8 @@ from regal.backends.torch.fuse import Wishes, built
 from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
 from regal.backends.torch.spreads import spreads_of
 from regal.backends.torch.statistics import with_real_dtypes
+from regal.backends.torch.trial import settled
+from regal.errors import BackendError
 from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CONTIGUOUS, Kernel
 from regal.torch.backend import compilation_of
@@ -112,7 +114,9 @@ def statistics() -> dict[str, bool]:
         state = torch.zeros(8, dtype=dtype), torch.ones(8, dtype=dtype)
         calls = {
             aten.native_layer_norm.default: (x, [6], last, last, 1e-5),
+            aten.native_group_norm.default: (x, w, w, 4, 8, 36, 2, 1e-5),
             aten._native_batch_norm_legit_functional.default: (x, w, w, *state, True, 0.1, 1e-5),
+            aten._native_batch_norm_legit.no_stats: (x, w, w, True, 0.1, 1e-5),
         }
         for target, args in calls.items():
             try:
@@ -121,7 +125,7 @@ def statistics() -> dict[str, bool]:
                 continue
             with FakeTensorMode(allow_non_fake_inputs=True):
                 fake = with_real_dtypes(target, args, target(*args))
-            name = f"{target.__name__} {half} {given}"
+            name = f"{target} {half} {given}"
             found[name] = [t.dtype for t in fake] == [t.dtype for t in real]
     return found
 
@@ -130,6 +134,25 @@ def _largest(left: list[Any], right: list[Any]) -> float:
     """Return the largest difference of two lists of tensors, as a share of the largest element."""
     pairs = zip(left, right, strict=True)
     return max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
+
+
+def other_dtype() -> str:
+    """Return what is said of a kernel that yields another dtype than its fake one."""
+
+    def function(gradient: torch.Tensor, x: torch.Tensor, *given: torch.Tensor) -> Any:
+        target = torch.ops.aten.native_group_norm_backward.default
+        return target(gradient, x, *given, 4, 8, 36, 2, [True, True, True])[0]
+
+    x = torch.randn(4, 8, 6, 6, dtype=torch.bfloat16)
+    args = [x, x, torch.zeros(4, 2), torch.ones(4, 2), torch.ones(8)]
+    module = traced(function, *args)
+    graph = graph_of(module, "other")
+    kernels = [Kernel(ops=(i,), layout=CONTIGUOUS) for i in range(len(graph.ops))]
+    try:
+        settled(module, graph, kernels, Wishes(), args)
+    except BackendError as error:
+        return str(error)
+    return ""
 
 
 def no_exact_result() -> str:
@@ -260,6 +283,7 @@ def main() -> None:
         "threads": threads(),
         "under autocast": under_autocast(),
         "statistics": statistics(),
+        "other dtype": other_dtype(),
         "no exact result": no_exact_result(),
         "sizes": sizes(cache),
         "many sizes": many_sizes(),

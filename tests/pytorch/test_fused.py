@@ -70,8 +70,16 @@ def test_normalization_under_autocast_is_planned(found: dict[str, Any]) -> None:
 
 
 def test_fake_statistics_have_the_dtypes_of_real_ones(found: dict[str, Any]) -> None:
-    assert len(found["statistics"]) >= 8
+    assert len(found["statistics"]) >= 16
     assert all(found["statistics"].values())
+
+
+def test_a_graph_whose_kernels_yield_other_dtypes_than_foreseen_is_not_planned(
+    found: dict[str, Any],
+) -> None:
+    assert found["other dtype"] == (
+        "node 'native_group_norm_backward_default' yields torch.bfloat16, not torch.float32"
+    )
 
 
 def test_a_difference_is_said_where_double_precision_cannot_say_who_is_right(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._guards import detect_fake_mode
+from torch.fx import Node
 from torch.fx.node import map_arg
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ aten = torch.ops.aten
 # Normalization -> the first part of its result that is a statistic; so are all after it.
 FIRST = {
     aten.native_layer_norm.default: 1,
+    aten.native_group_norm.default: 1,
     aten._native_batch_norm_legit_functional.default: 1,
+    aten._native_batch_norm_legit.no_stats: 1,
 }
 
 
@@ -43,15 +46,21 @@ def with_real_dtypes(target: Any, args: Sequence[Any], value: Any) -> Any:
 
 
 def correct_statistics(module: GraphModule) -> None:
-    """Give statistics the dtypes that they really have; they are in `meta["val"]`."""
+    """Give statistics, also detached ones, the dtypes that they really have, in `meta["val"]`."""
     mode = detect_fake_mode([node.meta.get("val") for node in module.graph.nodes])
     if mode is None:
         return
-    for target in FIRST:
-        for node in module.graph.find_nodes(op="call_function", target=target):
+    changed: dict[Node, Any] = {}
+    for node in module.graph.nodes:
+        whole = changed.get(node.args[0]) if node.args and isinstance(node.args[0], Node) else None
+        if node.target in FIRST:
             args = map_arg(node.args, lambda each: each.meta["val"])
             with mode:
-                node.meta["val"] = with_real_dtypes(target, args, node.meta["val"])
-            for user in node.users:
-                if user.target is operator.getitem:
-                    user.meta["val"] = node.meta["val"][user.args[1]]
+                changed[node] = with_real_dtypes(node.target, args, node.meta["val"])
+        elif whole is not None and node.target is operator.getitem:
+            changed[node] = whole[node.args[1]]
+        elif whole is not None and node.target is aten.detach.default:
+            with mode:
+                changed[node] = whole.detach()
+        if node in changed:
+            node.meta["val"] = changed[node]
