@@ -8,31 +8,25 @@ import logging
 import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-import regal.backends.torch.fused_executor
 import regal.torch
-import regal.torch.faster
 import regal.torch.region_times
 from regal.backends.torch.agreement import disagreement
-from regal.backends.torch.exact import InDouble, wide_args
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import Wishes, built, written_storages
 from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
 from regal.backends.torch.packed import MOST_CHANGES, PackedWeights, Packing, packed_convolution
 from regal.backends.torch.regions import compiled_call
-from regal.backends.torch.spreads import spreads_of
 from regal.backends.torch.trial import drawn_inputs
 from regal.errors import BackendError
 from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, Kernel
 from regal.torch.backend import compilation_of
 from regal.torch.legality import fuse_class_of, layout_rule_of
-from regal.torch.sizes import MOST, BySize
 from regal.torch.times import Times, times_at
 
 
@@ -117,131 +111,6 @@ def way_of(function: Any, *args: Any) -> Any:
         node.target = function
         module.recompile()
         return module
-
-
-def autocast(cache: str) -> dict[str, Any]:
-    """Train with 16-bit numbers inside: 32-bit gradients are as far from exact as eager's."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    module = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
-    twin = copy.deepcopy(module)
-    made: list[Any] = []
-
-    def backend(graph: Any, inputs: Any) -> Any:
-        compilation, run = compilation_of(graph, inputs, {"objective": "time", "cache": cache})
-        made.append(compilation.faster)
-        return run
-
-    x = torch.randn(2, 6, 32)
-    with patch.object(regal.torch.faster, "better_ways", lambda *_: ["joint"]):
-        for call in (module, torch.compile(twin, backend=backend)):
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                result = call(x)
-            result.float().square().mean().backward()
-    pairs = zip(module.parameters(), twin.parameters(), strict=True)
-    return {
-        "chosen": [choice.chosen for choice in made[0].done.values()],
-        "gradients": max(float((p.grad - q.grad).norm() / p.grad.norm()) for p, q in pairs),
-    }
-
-
-def doubled() -> list[bool]:
-    """Compute with other precisions inside, and compare with plain doubles."""
-
-    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        y = (x.half() @ w.half()).float() + torch.tensor([0.1])
-        return torch.softmax(y.bfloat16(), -1, dtype=torch.float32) * torch.ones(3)
-
-    x, w = torch.randn(2, 4), torch.randn(4, 3)
-    result = InDouble(traced(function, x, w)).run(*wide_args([x, w]))
-    expected = torch.softmax(x.double() @ w.double() + torch.tensor([0.1]).double(), -1)
-    return [result.dtype is torch.float64, torch.allclose(result, expected, rtol=1e-12)]
-
-
-def refused() -> dict[str, Any]:
-    """Refuse ways of a training step on their first run; the backward graph has to follow."""
-    found = {}
-    name = "disagreement"
-    for count in range(4):
-        torch._dynamo.reset()
-        left = [count]
-
-        def some(*given: Any, left: list[int] = left) -> str:
-            left[0] -= 1
-            return "made up" if left[0] >= 0 else disagreement(*given)
-
-        module, x = net(training=True)
-        twin = copy.deepcopy(module)
-        made: list[Any] = []
-
-        def backend(graph: Any, inputs: Any, made: list[Any] = made) -> Any:
-            options = {"objective": "time", "cache": False, "budget": 20}
-            compilation, run = compilation_of(graph, inputs, options)
-            made.append(compilation.faster)
-            return run
-
-        with (
-            patch.object(regal.torch.faster, "better_ways", lambda *_: ["channels last", "joint"]),
-            patch.object(regal.backends.torch.fused_executor, name, some),
-        ):
-            for call in (module, torch.compile(twin, backend=backend)):
-                torch.manual_seed(3)
-                for _ in range(2):
-                    sum(each.square().mean() for each in call(x)).backward()
-        gradients = [[p.grad for p in each.parameters()] for each in (module, twin)]
-        found[str(count)] = {
-            "gradients": disagreement(*gradients),  # type: ignore[arg-type]
-            "buffers": disagreement(list(module.buffers()), list(twin.buffers())),
-            "chosen": [choice.chosen for choice in made[0].done.values()],
-            "as traced": made[0].link.has_failed,
-        }
-    return found
-
-
-def sizes(cache: str) -> dict[str, Any]:
-    """Train with batches of several sizes: those that come back get a plan of their own."""
-    module, _ = net(training=True)
-    twin = copy.deepcopy(module)
-    planned: list[int] = []
-
-    def backend(graph: Any, inputs: Any) -> Any:
-        options = {"objective": "time", "cache": cache, "budget": 20}
-        _, run = compilation_of(graph, inputs, options)
-        if isinstance(run, BySize):
-            plan = run.planned
-
-            def noted(args: Any) -> Any:
-                planned.append(next(arg for arg in args if type(arg) is int))
-                return plan(args)
-
-            run.planned = noted
-        return run
-
-    torch._dynamo.reset()
-    run = torch.compile(twin, backend=backend)
-    found: dict[str, Any] = {"differences": []}
-    for count in (4, 4, 2, 2, 3, 2, 4, 4):
-        results = []
-        for call, each in ((module, module), (run, twin)):
-            torch.manual_seed(count)
-            each.zero_grad()
-            outputs = call(torch.randn(count, 3, 16, 16))
-            sum(output.square().mean() for output in outputs).backward()
-            gradients = [parameter.grad for parameter in each.parameters()]
-            results.append([*outputs, *gradients, *each.buffers(), torch.rand(2)])
-        expected, other = results
-        found["differences"].append(disagreement(expected, other))
-    found["planned"] = planned
-    return found
-
-
-def many_sizes() -> list[str]:
-    """Call with more sizes than may have plans of their own."""
-    told: list[str] = []
-    run = BySize([0], lambda n: told.append(f"any {n}"), lambda args: lambda n: told.append(f"{n}"))
-    for n in [*range(MOST + 1)] * 3:
-        run(n)
-    return told
 
 
 def by_hand() -> dict[str, Any]:
@@ -453,62 +322,6 @@ def weights() -> dict[str, Any]:
     return found
 
 
-def agreements() -> dict[str, str]:
-    """Judge pairs of results."""
-    a = torch.arange(1, 9, dtype=torch.float32)
-    noise, other = torch.tensor([3e-9, -2e-9]), torch.tensor([1e-9, 4e-9])
-    exact = torch.zeros(2, dtype=torch.float64) + 1e-17
-    first, second = torch.arange(8), torch.tensor([1, 1, 2, 3, 4, 5, 6, 7])
-    # Of the exact run: an eighth differs from the second; all but one do. Wrong in all positions.
-    near, far, reverse = torch.tensor([1, 1, 2, 3, 4, 5, 6, 6]), second.roll(1), first.flip(0)
-    return {
-        "equal": disagreement([a], [a.clone()]),
-        "rounding": disagreement([a], [a * (1 + 1e-6)]),
-        "one percent": disagreement([a], [a * 1.01]),
-        "one nan": disagreement([a], [torch.where(a == 3, torch.nan, a)]),
-        "same nan": disagreement([a / 0 - a / 0], [a / 0 - a / 0]),
-        "other dtype": disagreement([a], [a.double()]),
-        "fewer": disagreement([a, a], [a]),
-        "noise": disagreement([noise], [other]),
-        "noise beside the exact result": disagreement([noise], [other], lambda: [exact]),
-        "more noise": disagreement([noise], [other * 20], lambda: [exact]),
-        "wrong beside the exact result": disagreement([noise], [other + 1], lambda: [exact]),
-        "saved ties": disagreement([second], [first], lambda: [near], frozenset({0})),
-        "saved wrong": disagreement([second], [reverse], lambda: [first], frozenset({0})),
-        "saved without a witness": disagreement([second], [reverse], lambda: [far], frozenset({0})),
-        "ties for the caller": disagreement([second], [first], lambda: [near]),
-    }
-
-
-def means() -> dict[str, Any]:
-    """Judge means that normalization subtracts: of values that cancel out, spread around zero."""
-
-    def function(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
-        made = torch.ops.aten._native_batch_norm_legit_functional.default(
-            x, None, None, mean, var, True, 0.1, 1e-5
-        )
-        torch.ops.aten.copy_.default(mean, made[3])
-        torch.ops.aten.copy_.default(var, made[4])
-        return made[0], made[1], made[2], made[1] * 2
-
-    x = torch.randn(4, 3, 8, 8)
-    x -= x.mean((0, 2, 3), keepdim=True)
-    state = torch.zeros(3), torch.ones(3)
-    module = traced(function, x, *state)
-    spreads = spreads_of(module)
-    results = [*function(x, *state), *state]  # state is written
-    found: dict[str, Any] = {"at": {i: each.position for i, each in spreads.items()}}
-
-    def verdict(position: int, error: float) -> str:
-        other = list(results)
-        other[position] = other[position] + error
-        return disagreement(results, other, spreads=spreads)
-
-    for name, position in {"batch": 1, "running": 4, "no mean": 3}.items():
-        found[name] = [verdict(position, error) for error in (1e-5, 1e-2, float("nan"))]
-    return found
-
-
 def remembered(folder: Path) -> dict[str, Any]:
     """Write times, break the file, and read it again."""
     times = times_at(folder)
@@ -550,14 +363,7 @@ def main() -> None:
         "classes": classes(),
         "bound to strides": bound_to_strides(),
         "fallbacks": fallbacks(cache),
-        "autocast": autocast(cache),
-        "doubled": doubled(),
-        "refused": refused(),
-        "sizes": sizes(cache),
-        "many sizes": many_sizes(),
-        "means": means(),
         "weights": weights(),
-        "agreements": agreements(),
         "remembered": remembered(Path(cache, "times")),
         "plan": plan_of(cache),
     }

@@ -13,7 +13,10 @@ pytestmark = needs_torch
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return results_of("tests.pytorch.fused_checks", str(tmp_path_factory.mktemp("cache")))
+    cache = str(tmp_path_factory.mktemp("cache"))
+    return results_of("tests.pytorch.fused_checks", cache) | results_of(
+        "tests.pytorch.run_checks", cache
+    )
 
 
 @pytest.mark.parametrize("objective", ["time", "balanced"])
@@ -56,6 +59,40 @@ def test_results_that_share_memory_share_it_in_other_layouts_too(found: dict[str
 def test_attention_and_random_numbers_get_the_strides_of_the_trace(found: dict[str, Any]) -> None:
     # One copy makes the product channels last, the other one what is read as traced again.
     assert found["bound to strides"] == ["2 copies", "2 copies"]
+
+
+def test_random_numbers_like_an_image_are_drawn_in_its_own_layout(found: dict[str, Any]) -> None:
+    assert found["drawn"]
+
+
+def test_a_thread_that_calls_during_the_first_run_waits_for_it(found: dict[str, Any]) -> None:
+    assert found["threads"] == ["", ""]
+
+
+def test_normalization_under_autocast_is_planned(found: dict[str, Any]) -> None:
+    assert found["under autocast"]["unfused"] == []
+    assert found["under autocast"]["off"] < 5e-2
+
+
+def test_fake_statistics_have_the_dtypes_of_real_ones(found: dict[str, Any]) -> None:
+    assert len(found["statistics"]) >= 16
+    assert all(found["statistics"].values())
+
+
+def test_a_graph_whose_kernels_yield_other_dtypes_than_foreseen_is_not_planned(
+    found: dict[str, Any],
+) -> None:
+    assert found["other dtype"] == (
+        "node 'native_group_norm_backward_default' yields torch.bfloat16, not torch.float32"
+    )
+
+
+def test_a_difference_is_said_where_double_precision_cannot_say_who_is_right(
+    found: dict[str, Any],
+) -> None:
+    assert found["no exact result"] == (
+        "result 1 differs by 1.0e-02 of its largest element, 8.9e-03 in the mean"
+    )
 
 
 def test_what_is_random_mutated_sorted_or_a_convolution_stays_alone(found: dict[str, Any]) -> None:

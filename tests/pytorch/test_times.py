@@ -22,6 +22,10 @@ def test_equal_calls_count_by_their_mean_in_the_best_pass_after_the_first(
     assert found["means"]["all passes"] == [{"relu": 20}, False]
 
 
+def test_a_long_pass_is_the_only_one(found: dict[str, Any]) -> None:
+    assert found["means"]["long ones"] == [{"relu": 150_000_001}, False]
+
+
 def test_without_time_the_pass_that_warms_up_counts_or_one_behind_it(found: dict[str, Any]) -> None:
     assert found["means"]["no time"] == [{"relu": 8}, True]
     assert found["means"]["one at any rate"] == [{"relu": 20}, True]

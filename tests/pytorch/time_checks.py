@@ -16,7 +16,7 @@ from regal.backends.torch.trial import at_depth, drawn_inputs, keep_freed_memory
 from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CHANNELS_LAST, CONTIGUOUS, FuseClass, Kernel, LayoutRule
 from regal.torch.measured import Measured
-from regal.torch.probing import mean_times
+from regal.torch.probing import LONG_NS, mean_times
 from regal.torch.region_times import compile_regions, key_of, slow_regions, time_groups
 from regal.torch.times import Times
 from tests.pytorch.fused_checks import traced
@@ -31,12 +31,14 @@ def means() -> dict[str, Any]:
     }
 
     def timed(took: list[int], *, is_over: bool, least: int) -> Any:
-        clock = iter([reading for ns in took for reading in (0, ns)])
+        passes = zip(took[::2], took[1::2], strict=True)
+        clock = iter([now for a, b in passes for now in (0, 0, a, a, a + b, a + b)])
         with patch("regal.torch.probing.clock_ns", lambda: next(clock)):
             return mean_times(module, calls, args, lambda: is_over, least)
 
     return {
         "all passes": timed([1, 1, 10, 30, 5, 39, 20, 26], is_over=False, least=1),
+        "long ones": timed([1, 1, LONG_NS, 2], is_over=False, least=1),
         "no time": timed([7, 9], is_over=True, least=1),
         "one at any rate": timed([1, 1, 10, 30], is_over=True, least=2),
     }

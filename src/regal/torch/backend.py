@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from regal.backends.torch.executor import Executor, callable_of
 from regal.backends.torch.judge import require_same_meaning
 from regal.backends.torch.rewrite import decisions_of, rewritten
+from regal.backends.torch.statistics import correct_statistics
 from regal.cost.roofline import graph_cost
 from regal.devices.presets import system_named
 from regal.errors import RegalError, summary_of
@@ -150,6 +151,8 @@ class Compilation:
 
     def inference(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
         """Return a graph without gradients, ready to run."""
+        if self.settings.objective != "memory":
+            correct_statistics(module)
         return self.compiled(module, "inference")
 
     def backward(self, module: GraphModule, inputs: Sequence[Any]) -> Run:
@@ -183,6 +186,7 @@ class Compilation:
 
         drop_unread_statistics(joint)
         if self.settings.objective != "memory":
+            correct_statistics(joint)
             restore_resizing_gradients(joint)
 
         def parts_of(module: GraphModule) -> tuple[GraphModule, GraphModule]:

@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from regal.backends.torch.fuse import is_view, storages_of, takes_any_strides
 from regal.backends.torch.layouts import has_two_layouts
+from regal.backends.torch.statistics import FIRST
 from regal.cost.torch import KIND_OF, bare_name
 from regal.fusion.types import FuseClass, LayoutRule
 
@@ -63,6 +64,8 @@ def fuse_class_of(node: Node, written: set[int]) -> FuseClass:
         return FuseClass.OPAQUE
     if is_view(node):
         return FuseClass.VIEW
+    if target in FIRST and len({leaf.dtype for leaf in tree_leaves(node.meta.get("val"))}) > 1:
+        return FuseClass.OPAQUE  # generated code yields statistics of the dtype of the image
     if not _is_lowered(target):
         return FuseClass.OPAQUE
     name = bare_name(str(target))

@@ -61,7 +61,7 @@ class BySize:
         self.calls[key] += 1
         if self.calls[key] < CALLS:
             return self.run
-        del self.calls[key]
+        self.calls.pop(key, None)  # another thread may have been here
         numbers = dict.fromkeys(each for each in key if isinstance(each, int)) or key
         log.info("sizes %s are called again: they get a plan of their own", [*numbers])
         self.runs[key] = self.planned(args)

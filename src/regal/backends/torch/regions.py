@@ -15,6 +15,7 @@ from torch.fx.node import map_arg
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from regal.backends.torch.layouts import restrided, same_strides
+from regal.backends.torch.statistics import with_real_dtypes
 from regal.backends.torch.tracker import MemoryTracker
 from regal.errors import BackendError
 
@@ -161,8 +162,9 @@ def faked(mode: FakeTensorMode, target: Any, args: Any, kwargs: Any) -> Any:
     def fake(each: Node) -> Any:
         return each.meta["val"]
 
+    given = map_arg(args, fake)
     with mode:
-        return target(*map_arg(args, fake), **map_arg(kwargs, fake))
+        return with_real_dtypes(target, given, target(*given, **map_arg(kwargs, fake)))
 
 
 def _key_of(graph: FxGraph) -> str:

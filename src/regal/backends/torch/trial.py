@@ -100,7 +100,11 @@ class Probe(Interpreter):
         self._before = before
 
     def run_node(self, n: Node) -> Any:
-        """Run a node."""
+        """Run a node.
+
+        Raises:
+            BackendError: its result has another dtype than was foreseen.
+        """
         if n.op != "call_function":
             return super().run_node(n)
         args, kwargs = self.fetch_args_kwargs_from_env(n)
@@ -119,6 +123,8 @@ class Probe(Interpreter):
             if not isinstance(real, torch.Tensor) or not isinstance(fake, torch.Tensor):
                 found.append(None)
                 continue
+            if real.dtype is not fake.dtype and real.numel():  # generated code would read past it
+                raise BackendError(f"node '{node.name}' yields {real.dtype}, not {fake.dtype}")
             found.append(tuple(real.stride()))
             differs = differs or not same_strides(real, fake.stride())
         if differs:
@@ -140,7 +146,7 @@ def settled(
         args: real ones, see `drawn_inputs`; they are not changed.
 
     Raises:
-        BackendError: the graph cannot be built, or its strides do not settle.
+        BackendError: the graph cannot be built, its strides do not settle, or its dtypes are wrong.
     """
     written = written_inputs(module)
     for _ in range(ROUNDS):
