@@ -155,7 +155,8 @@ def mean_times(
             for key, ns in spent.items():
                 mean = sum(ns) // len(ns)
                 best[key] = min(best.get(key, mean), mean)
-            if number and clock_ns() - started > LONG_NS:
+            is_long = clock_ns() - started > LONG_NS
+            if number and is_long:
                 break
     return best, False
 
