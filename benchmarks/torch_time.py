@@ -30,7 +30,7 @@ from benchmarks.torch_runs import Heap, add, read, run_child
 
 TIMEOUT_S = 1200
 COMPILE_SECONDS = 120  # as long as Inductor takes for the larger models
-TURNS = 7  # in each, every peer runs once to warm up and TIMED times to be timed
+TURNS = 7  # at several depths of the stack; in each, every peer runs once, then TIMED times timed
 TIMED = 3
 SECONDS = 12  # for all turns; at least 3 take place
 RANKED = (
@@ -89,6 +89,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     from torch.utils._pytree import tree_map
 
     from regal.backends.torch.tracker import MemoryTracker
+    from regal.backends.torch.trial import at_depth
 
     torch.set_num_threads(1)
     model, inputs = made(name)
@@ -150,17 +151,22 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     times: dict[str, list[int]] = {peer: [] for peer in runs}
     started = time.monotonic()
     for turn in range(TURNS):
-        for peer, run in runs.items():
-            step_of(*run, mode)
-            for _ in range(TIMED):
-                begun = time.thread_time_ns()
-                step_of(*run, mode)
-                times[peer].append(time.thread_time_ns() - begun)
+        at_depth(turn, partial(add_turn, runs, mode, times))
         if turn >= 2 and time.monotonic() - started > SECONDS:
             break
     row["ms"] = {peer: round(statistics.median(ns) / 1e6, 4) for peer, ns in times.items()}
     row["runs"] = len(times["eager"])
     return row
+
+
+def add_turn(runs: dict[str, Any], mode: str, times: dict[str, list[int]]) -> None:
+    """Run every peer once to warm up and `TIMED` times to be timed; add its times in ns."""
+    for peer, run in runs.items():
+        step_of(*run, mode)
+        for _ in range(TIMED):
+            begun = time.thread_time_ns()
+            step_of(*run, mode)
+            times[peer].append(time.thread_time_ns() - begun)
 
 
 def distance(reference: list[Any], found: list[Any]) -> float:
