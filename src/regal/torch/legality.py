@@ -9,7 +9,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from regal.backends.torch.fuse import is_view, storages_of, takes_any_strides
-from regal.backends.torch.layouts import has_two_layouts
+from regal.backends.torch.layouts import IMAGE_GATHERING, has_two_layouts
 from regal.backends.torch.statistics import FIRST
 from regal.cost.torch import KIND_OF, bare_name
 from regal.fusion.types import FuseClass, LayoutRule
@@ -43,7 +43,6 @@ AGNOSTIC_TOO = frozenset(
 # Of the gathering ones: generated code reads each element where the indices say. What computes the
 # indices may be in the group, and what reads the result, so that it never lies in memory.
 GATHERING = frozenset({"embedding", "index", "unsafe_index", "index_select", "gather"})
-IMAGE_GATHERING = frozenset({"index", "unsafe_index"})  # resizing to the nearest is traced so
 
 
 def fuse_class_of(node: Node, written: set[int]) -> FuseClass:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Strides = tuple[int, ...]
 
 FORMATS = {CONTIGUOUS: torch.contiguous_format, CHANNELS_LAST: torch.channels_last}
+IMAGE_GATHERING = frozenset({"index", "unsafe_index"})  # resizing to the nearest is traced so
 
 
 def has_two_layouts(value: object) -> bool:

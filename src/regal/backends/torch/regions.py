@@ -14,10 +14,19 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from regal.backends.torch.layouts import restrided, same_strides
+from regal.backends.torch.layouts import (
+    FORMATS,
+    IMAGE_GATHERING,
+    has_two_layouts,
+    layout_of,
+    restrided,
+    same_strides,
+)
 from regal.backends.torch.statistics import with_real_dtypes
 from regal.backends.torch.tracker import MemoryTracker
+from regal.cost.torch import bare_name
 from regal.errors import BackendError
+from regal.fusion.types import CHANNELS_LAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +137,7 @@ class RegionDraft:
             copy = graph.node_copy(node, lambda each: made[each])
             copy.name = f"n{i}"
             copy.meta = {"val": faked(mode, copy.target, copy.args, copy.kwargs)}
-            made[node] = copy
+            made[node] = _laid_out(mode, copy)
         graph.output(tuple(made[node] for node in self.outputs))
         values = tuple(made[node].meta["val"] for node in self.outputs)
         return Region(GraphModule(torch.nn.Module(), graph), values, _key_of(graph))
@@ -149,9 +158,7 @@ def conversion(
     graph = FxGraph()
     given = graph.placeholder("a0")
     given.meta["val"] = value
-    kwargs = {"memory_format": memory_format}
-    copy = graph.call_function(torch.ops.aten.clone.default, (given,), kwargs)
-    copy.meta = {"val": faked(mode, copy.target, copy.args, copy.kwargs)}
+    copy = _in_format(mode, given, memory_format)
     graph.output((copy,))
     return Region(GraphModule(torch.nn.Module(), graph), (copy.meta["val"],), _key_of(graph))
 
@@ -165,6 +172,29 @@ def faked(mode: FakeTensorMode, target: Any, args: Any, kwargs: Any) -> Any:
     given = map_arg(args, fake)
     with mode:
         return with_real_dtypes(target, given, target(*given, **map_arg(kwargs, fake)))
+
+
+def _laid_out(mode: FakeTensorMode, node: Node) -> Node:
+    """Return a node of a group, or its copy in the layout that suits generated code.
+
+    PyTorch's kernels gather into contiguous images; code that reads channels last writes so, too,
+    and Inductor makes no copy of it.
+    """
+    value = node.meta["val"]
+    if bare_name(str(node.target)) not in IMAGE_GATHERING or not has_two_layouts(value):
+        return node
+    source = node.args[0].meta["val"]
+    if not has_two_layouts(source) or layout_of(source) == layout_of(value):
+        return node
+    return _in_format(mode, node, FORMATS[CHANNELS_LAST])
+
+
+def _in_format(mode: FakeTensorMode, node: Node, memory_format: torch.memory_format) -> Node:
+    """Return a copy of a node's image in a layout, behind it in its graph."""
+    kwargs = {"memory_format": memory_format}
+    copy = node.graph.call_function(torch.ops.aten.clone.default, (node,), kwargs)
+    copy.meta = {"val": faked(mode, copy.target, copy.args, copy.kwargs)}
+    return copy
 
 
 def _key_of(graph: FxGraph) -> str:
