@@ -38,6 +38,7 @@ def disagreement(
     exact: Callable[[], object | None] | None = None,
     saved: frozenset[int] = frozenset(),
     spreads: Mapping[int, Spread] | None = None,
+    lengths: Callable[[], Mapping[int, torch.Tensor]] | None = None,
 ) -> str:
     """Return where two results of a graph differ by more than rounding; "" if nowhere.
 
@@ -45,7 +46,8 @@ def disagreement(
     differ by more, both are compared with the same graph in double precision: the planned one may
     be NEARBY times as far from that as the original; of saved integers NEARBY_SAVED times as many
     may differ, unless that would be all of them. A mean that normalization subtracts may instead
-    differ by the tolerance as a share of the spread around it.
+    differ by the tolerance as a share of the spread around it, a sum as a share of the length of
+    its terms.
 
     Args:
         reference: of the original graph.
@@ -53,6 +55,7 @@ def disagreement(
         exact: computes what the original graph yields in double precision; None: it cannot.
         saved: positions of results that only the backward graph reads.
         spreads: position of a mean -> where its spread is found.
+        lengths: computes position of a sum -> length of the terms of each.
     """
     left, right = tree_leaves(reference), tree_leaves(result)
     truth: list[object] | None = None
@@ -70,7 +73,10 @@ def disagreement(
                 if truth is None:
                     whole = None if exact is None else exact()
                     truth = [None] * len(left) if whole is None else tree_leaves(whole)
-                if not _is_as_near(a, b, truth[i], is_saved=i in saved):
+                if _is_as_near(a, b, truth[i], is_saved=i in saved):
+                    continue
+                length = None if lengths is None else lengths().get(i)
+                if length is None or not _is_small_beside(a, b, length.view_as(a)):
                     return f"result {i} {found}"
         elif type(a) is not type(b) or (not isinstance(a, torch.Tensor) and a != b):
             return f"result {i} is {b!r} instead of {a!r}"
@@ -89,7 +95,7 @@ def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object, *, is_saved: bo
 
 
 def _is_small_beside(a: torch.Tensor, b: torch.Tensor, deviation: torch.Tensor) -> bool:
-    """Return whether two means differ by the tolerance at most, as a share of the deviation."""
+    """Return whether two results differ by the tolerance at most, as a share of the deviation."""
     if deviation.shape != a.shape:
         return False
     limit = TOLERANCES.get(a.dtype, 1e-1)

@@ -8,8 +8,10 @@ import torch
 from torch.fx import Interpreter
 from torch.utils._pytree import tree_map
 
+from regal.backends.torch.spreads import sums_of
+
 if TYPE_CHECKING:
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
     from torch.fx.node import Target
 
 aten = torch.ops.aten
@@ -28,6 +30,14 @@ class InDouble(Interpreter):
         """Take the graph; it is not changed."""
         super().__init__(module, garbage_collect_values=True)
         self.extra_traceback = False
+        self.lengths: dict[int, torch.Tensor] = {}  # position of a sum -> length of its terms
+        self._sums = sums_of(module)
+
+    def run_node(self, n: Node) -> Any:
+        """Run a node."""
+        for each in self._sums.get(n, ()):
+            self.lengths[each.position] = each.length(self.env[each.terms])
+        return super().run_node(n)
 
     def get_attr(self, target: Target, args: Any, kwargs: Any) -> Any:
         """Return a constant."""

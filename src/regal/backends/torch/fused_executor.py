@@ -20,7 +20,7 @@ from regal.backends.torch.trial import copied_tensor
 from regal.errors import summary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch.fx import GraphModule
 
@@ -115,7 +115,7 @@ class FusedExecutor:
         after = torch.get_rng_state()
 
         @cache
-        def exact() -> Any:
+        def exact() -> tuple[Any, Mapping[int, torch.Tensor]]:
             args = list(held)
             for i, value in before.items():
                 args[i] = copied_tensor(value)
@@ -130,9 +130,10 @@ class FusedExecutor:
                 reason = disagreement(
                     (reference, [kept[i] for i in self._written]),
                     (result, [held[i] for i in self._written]),
-                    exact,
+                    lambda: exact()[0],
                     self._saved,
                     spreads,
+                    lambda: exact()[1],
                 )
             except FAILED as error:
                 reason = summary_of(error)
@@ -156,19 +157,22 @@ class FusedExecutor:
             self._settled(name)
         self._ways, self._settled = (), _nobody
 
-    def _in_double(self, args: list[Any], state: torch.Tensor) -> Any:
+    def _in_double(
+        self, args: list[Any], state: torch.Tensor
+    ) -> tuple[Any, Mapping[int, torch.Tensor]]:
         """Return what the original graph yields in double precision, and what it writes.
 
-        None: it does not run so.
+        And the lengths of the terms of its sums. None, and none: it does not run so.
         """
         after = torch.get_rng_state()
         torch.set_rng_state(state)
         wide = wide_args(self._as_traced(args))
         try:
-            return InDouble(self._original).run(*wide), [wide[i] for i in self._written]
+            run = InDouble(self._original)
+            return (run.run(*wide), [wide[i] for i in self._written]), run.lengths
         except FAILED as error:
             log.info("the %s graph has no exact results: %s", self._name, summary_of(error))
-            return None
+            return None, {}
         finally:
             torch.set_rng_state(after)
 

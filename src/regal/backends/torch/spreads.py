@@ -1,4 +1,4 @@
-"""Which results of a graph are means, and which say how far the values spread around them."""
+"""Which results of a graph are means or sums, and what their errors are small beside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from regal.backends.torch.fuse import written_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch.fx import GraphModule
 
@@ -29,6 +29,9 @@ NORMS = frozenset(
         aten.native_group_norm.default,
     }
 )
+
+
+VIEWS = frozenset({aten.view.default, aten._unsafe_view.default, aten.reshape.default})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,45 @@ def spreads_of(module: GraphModule) -> Mapping[int, Spread]:
         number, is_reciprocal = SPREAD_OF[part[1]]
         if (part[0], number) in at:
             found[position] = Spread(at[part[0], number], is_reciprocal)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A result that adds up terms."""
+
+    position: int
+    terms: Node
+    axes: Sequence[int]  # along which they are added; none: all
+
+    def length(self, terms: torch.Tensor) -> torch.Tensor:
+        """Return the length of the terms of each sum: about what it is if signs are random.
+
+        A sum of terms that cancel out, like the gradient of a bias that normalization subtracts
+        again, is nothing but rounding; its error counts beside this.
+        """
+        axes = list(self.axes) or None
+        return torch.linalg.vector_norm(terms.detach().double(), dim=axes)
+
+
+def sums_of(module: GraphModule) -> Mapping[Node, Sequence[Sum]]:
+    """Return node that reads the terms -> its sums among the results of a graph.
+
+    Args:
+        module: as traced: positions are those of its results, see `spreads_of`.
+    """
+    found: dict[Node, list[Sum]] = {}
+    for node, position in _positions(module):
+        while node.target in VIEWS:
+            node = node.args[0]
+        if node.target is operator.getitem and node.args[1] == 2:
+            node = node.args[0]
+            if node.target is aten.convolution_backward.default:  # 2 is the gradient of the bias
+                terms = node.args[0]
+                axes = [axis for axis in range(terms.meta["val"].dim()) if axis != 1]
+                found.setdefault(node, []).append(Sum(position, terms, axes))
+        elif node.target is aten.sum.dim_IntList:
+            found.setdefault(node, []).append(Sum(position, node.args[0], node.args[1] or ()))
     return found
 
 
