@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 import torch
@@ -14,11 +15,13 @@ from torch.nn.functional import interpolate
 
 from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.executor import boxed
-from regal.backends.torch.fuse import Wishes, written_storages
+from regal.backends.torch.fuse import Wishes, built, written_storages
 from regal.frontends.torch.fx import graph_of
+from regal.fusion.types import CHANNELS_LAST, Kernel
 from regal.torch.backend import compilation_of
 from regal.torch.legality import fuse_class_of
 from regal.torch.measured import measured, problem_of
+from regal.torch.region_times import compile_regions
 from regal.torch.resizing import restore_resizing_gradients
 from regal.torch.times import Times
 from tests.pytorch.fused_checks import traced
@@ -89,6 +92,36 @@ def compiled(cache: str) -> dict[str, str]:
     sum(each.square().sum() for each in run(*args)).backward()
     found["gradients"] = disagreement(gradients, [each.grad for each in module.parameters()])
     return found
+
+
+def laid_out() -> dict[str, Any]:
+    """Gather from an image channels last in a group, and return what is gathered, too."""
+
+    def function(
+        x: torch.Tensor, w: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor
+    ) -> Any:
+        image = torch.conv2d(x, w, padding=1)
+        large = torch.ops.aten._unsafe_index.Tensor(image, [None, None, rows, columns])
+        return large, large * 2 + 1
+
+    halved = torch.arange(8) // 2
+    args = torch.randn(2, 3, 4, 4), torch.randn(5, 3, 3, 3), halved[:, None], halved
+    module = traced(function, *args)
+    graph = graph_of(module, "gathers")
+    first, *others = range(len(graph.ops))
+    kernels = [
+        Kernel(ops=(first,), layout=CHANNELS_LAST),
+        Kernel(ops=tuple(others), layout=CHANNELS_LAST),
+    ]
+    made = built(module, graph, kernels, Wishes(free_outputs=frozenset({0, 1})))
+    expected = function(*args)
+    found = {"node by node": disagreement(expected, boxed(made.module)(list(args)))}
+    calls: dict[str, Any] = {}
+    compile_regions(made.regions.values(), calls, time.monotonic() + 60)
+    results = boxed(made.module)(list(args))
+    found["compiled"] = disagreement(expected, results)
+    last = [each.is_contiguous(memory_format=torch.channels_last) for each in results]
+    return {**found, "channels last": last, "groups": len(made.region_of)}
 
 
 def scatter_of(
@@ -181,6 +214,7 @@ def main() -> None:
         "gathers": gathers(),
         "compiled": {**compiled(sys.argv[1]), "free sizes": free_sizes(sys.argv[1])},
         "resizing": resizing(),
+        "laid out": laid_out(),
     }
     print(json.dumps(found))
 

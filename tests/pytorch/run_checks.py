@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import logging
+import math
 import sys
 import threading
 from typing import Any
@@ -312,12 +313,17 @@ def agreements() -> dict[str, str]:
         "rounding": disagreement([a], [a * (1 + 1e-6)]),
         "one percent": disagreement([a], [a * 1.01]),
         "one nan": disagreement([a], [torch.where(a == 3, torch.nan, a)]),
+        "zero": disagreement([a * 0], [a]),
         "same nan": disagreement([a / 0 - a / 0], [a / 0 - a / 0]),
         "other dtype": disagreement([a], [a.double()]),
         "fewer": disagreement([a, a], [a]),
         "noise": disagreement([noise], [other]),
         "noise beside the exact result": disagreement([noise], [other], lambda: [exact]),
         "more noise": disagreement([noise], [other * 20], lambda: [exact]),
+        "nothing but rounding, then not a number": disagreement(
+            [noise], [noise * math.nan], lambda: [exact]
+        ),
+        "exactly zero": disagreement([noise], [noise + 1], lambda: [exact * 0]),
         "wrong beside the exact result": disagreement([noise], [other + 1], lambda: [exact]),
         "saved ties": disagreement([second], [first], lambda: [near], frozenset({0})),
         "saved wrong": disagreement([second], [reverse], lambda: [first], frozenset({0})),
@@ -355,6 +361,36 @@ def means() -> dict[str, Any]:
     return found
 
 
+def sums() -> dict[str, Any]:
+    """Judge gradients of biases: of terms that cancel out, and of all others."""
+
+    def function(gradient: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> Any:
+        parts = torch.ops.aten.convolution_backward.default(
+            gradient, x, w, [3], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
+        )
+        return parts[0], parts[2], gradient.sum((0, 2, 3), keepdim=True).view(3)
+
+    gradient = torch.randn(4, 3, 8, 8)
+    gradient -= gradient.mean((0, 2, 3), keepdim=True)
+    args = gradient, torch.randn(4, 2, 8, 8), torch.randn(3, 2, 3, 3)
+    run = InDouble(traced(function, *args))
+    exact = run.run(*wide_args(list(args)))
+    results = function(*args)
+    length = gradient.double().square().sum((0, 2, 3)).sqrt()
+    found: dict[str, Any] = {
+        "lengths": {i: float((each - length).abs().max()) for i, each in run.lengths.items()}
+    }
+
+    def verdict(position: int, error: float) -> str:
+        other = list(results)
+        other[position] = other[position] + error
+        return disagreement(results, other, lambda: exact, lengths=lambda: run.lengths)
+
+    for name, position in {"bias": 1, "sum": 2, "no sum": 0}.items():
+        found[name] = [verdict(position, error) for error in (1e-4, 1.0, float("nan"))]
+    return found
+
+
 def main() -> None:
     torch.set_num_threads(1)
     cache = sys.argv[1]
@@ -372,6 +408,7 @@ def main() -> None:
         "many sizes": many_sizes(),
         "agreements": agreements(),
         "means": means(),
+        "sums": sums(),
     }
     print(json.dumps(found))
 

@@ -10,6 +10,8 @@ from tests.pytorch.run_child import needs_torch, results_of
 
 pytestmark = needs_torch
 
+NOT_FINITE = "result 0 differs where one of the two is not finite, or all of the original is zero"
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -179,6 +181,20 @@ def test_an_error_of_a_mean_counts_as_a_share_of_the_spread_around_it(
     assert all("differs" in each for each in means["no mean"])
 
 
+def test_an_error_of_a_sum_counts_as_a_share_of_the_length_of_its_terms(
+    found: dict[str, Any],
+) -> None:
+    sums = found["sums"]
+    assert sums["lengths"].keys() == {"1", "2"}
+    assert max(sums["lengths"].values()) < 1e-9
+    for name in ("bias", "sum"):
+        right, wrong, nan = sums[name]
+        assert right == ""
+        assert "differs" in wrong
+        assert "differs" in nan
+    assert "differs" in sums["no sum"][1]
+
+
 def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_why(
     found: dict[str, Any],
 ) -> None:
@@ -218,7 +234,8 @@ def test_results_agree_that_differ_by_rounding(found: dict[str, Any], pair: str)
     ("pair", "said"),
     [
         ("one percent", "result 0 differs by 1.0e-02 of its largest element, 5.6e-03 in the mean"),
-        ("one nan", "result 0 differs by 1.0e+00 of its largest element, 1.0e+00 in the mean"),
+        ("one nan", NOT_FINITE),
+        ("zero", NOT_FINITE),
         ("other dtype", "result 0 has another shape or dtype"),
         ("fewer", "1 results instead of 2"),
         ("noise", "result 0 differs by 2.0e+00 of its largest element, 1.3e+00 in the mean"),
@@ -233,6 +250,8 @@ def test_what_is_far_from_the_exact_result_is_wrong_however_small_the_original(
 ) -> None:
     assert found["agreements"]["wrong beside the exact result"] != ""
     assert found["agreements"]["more noise"] != ""
+    assert found["agreements"]["exactly zero"] != ""
+    assert found["agreements"]["nothing but rounding, then not a number"] != ""
 
 
 def test_saved_positions_may_differ_as_often_as_those_of_the_original_differ_from_the_exact_ones(

@@ -40,6 +40,15 @@ def test_gathered_matrices_and_enlarged_images_are_those_of_eager_code(
     assert found["compiled"][what] == ""
 
 
+def test_what_a_group_gathers_from_an_image_channels_last_is_channels_last(
+    found: dict[str, Any],
+) -> None:
+    laid_out = found["laid out"]
+    assert (laid_out["node by node"], laid_out["compiled"]) == ("", "")
+    assert laid_out["channels last"] == [True, True]
+    assert laid_out["groups"] == 1
+
+
 @pytest.mark.parametrize("scale", ["half", "quarter"])
 def test_the_gradient_of_an_enlarged_image_has_its_own_operator(
     found: dict[str, Any], scale: str

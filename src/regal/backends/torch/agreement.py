@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -90,7 +91,7 @@ def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object, *, is_saved: bo
         return _changed(truth, b) <= NEARBY_SAVED * _changed(truth, a) < 1.0
     if truth.dtype is not torch.float64 or not a.is_floating_point():
         return False
-    mine, other = _shares(truth, a.detach()), _shares(truth, b.detach())
+    mine, other = _errors(truth, a.detach()), _errors(truth, b.detach())
     return other[0] <= NEARBY * mine[0] and other[1] <= NEARBY * mine[1]
 
 
@@ -114,6 +115,8 @@ def _difference(a: torch.Tensor, b: torch.Tensor, most: float) -> str:
         return f"differs in {changed:.2%} of its elements" if changed > most else ""
     limit = TOLERANCES.get(a.dtype, 1e-1)
     largest, mean = _shares(a, b)
+    if math.isinf(largest):
+        return "differs where one of the two is not finite, or all of the original is zero"
     if largest > limit or mean > limit * MEAN_SHARE:
         return f"differs by {largest:.1e} of its largest element, {mean:.1e} in the mean"
     return ""
@@ -125,14 +128,18 @@ def _changed(a: torch.Tensor, b: torch.Tensor) -> float:
 
 def _shares(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     """Return the largest and the mean difference, as shares of the largest finite element."""
+    largest, mean = _errors(a, b)
+    if largest == 0.0:
+        return 0.0, 0.0
+    scale = float(torch.where(torch.isfinite(a), a.double().abs(), 0.0).max())
+    return (largest / scale, mean / scale) if scale else (math.inf, math.inf)
+
+
+def _errors(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """Return the largest and the mean difference; infinite where one of two is not finite."""
     finite = torch.isfinite(a)
     same = torch.where(finite, torch.isfinite(b), (a == b) | (a.isnan() & b.isnan()))
     if not bool(same.all()):
-        return 1.0, 1.0
-    if not bool(finite.any()):
-        return 0.0, 0.0
+        return math.inf, math.inf
     off = torch.where(finite, (a.double() - b.double()).abs(), 0.0)
-    scale = float(torch.where(finite, a.double().abs(), 0.0).max())
-    if scale == 0.0:
-        return (0.0, 0.0) if float(off.max()) == 0.0 else (1.0, 1.0)
-    return float(off.max()) / scale, float(off.mean()) / scale
+    return float(off.max()), float(off.mean())
