@@ -101,4 +101,12 @@ def sums() -> dict[str, Any]:
 
     for name, position in {"bias": 1, "sum": 2, "no sum": 0}.items():
         found[name] = [verdict(position, error) for error in (1e-4, 1.0, float("nan"))]
+    zero, some = torch.tensor([0.0, 1e-9]), torch.tensor([0.0, 5e-6])
+    beside = {0: torch.tensor([0.0, 1.0])}
+    found["terms of zeros"] = [
+        disagreement([zero], [other], lengths=lambda: beside) for other in (some, some + 1e-6)
+    ]
+    counts = torch.tensor([100, 200])
+    many = {0: torch.tensor([1e6, 1e6])}
+    found["counts"] = disagreement([counts], [counts + 1], lengths=lambda: many)
     return found

@@ -193,6 +193,10 @@ def test_an_error_of_a_sum_counts_as_a_share_of_the_length_of_its_terms(
         assert "differs" in wrong
         assert "differs" in nan
     assert "differs" in sums["no sum"][1]
+    right, wrong = sums["terms of zeros"]
+    assert right == ""
+    assert "differs" in wrong
+    assert sums["counts"] == "result 0 differs in 100.00% of its elements"
 
 
 def test_without_a_compiler_or_with_free_sizes_results_are_right_and_a_log_says_why(

@@ -97,10 +97,11 @@ def _is_as_near(a: torch.Tensor, b: torch.Tensor, truth: object, *, is_saved: bo
 
 def _is_small_beside(a: torch.Tensor, b: torch.Tensor, deviation: torch.Tensor) -> bool:
     """Return whether two results differ by the tolerance at most, as a share of the deviation."""
-    if deviation.shape != a.shape:
+    if deviation.shape != a.shape or not a.is_floating_point():
         return False
     limit = TOLERANCES.get(a.dtype, 1e-1)
-    shares = (a.detach().double() - b.detach().double()).abs() / deviation
+    off = (a.detach().double() - b.detach().double()).abs()
+    shares = torch.where(off == 0.0, off, off / deviation)  # terms that are all zero say nothing
     # What is not finite compares as false.
     return bool(shares.max() <= limit) and bool(shares.mean() <= limit * MEAN_SHARE)
 

@@ -29,8 +29,6 @@ NORMS = frozenset(
         aten.native_group_norm.default,
     }
 )
-
-
 VIEWS = frozenset({aten.view.default, aten._unsafe_view.default, aten.reshape.default})
 
 
