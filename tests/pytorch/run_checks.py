@@ -21,10 +21,10 @@ import regal.torch.faster
 from regal.backends.torch.agreement import disagreement
 from regal.backends.torch.exact import InDouble, wide_args
 from regal.backends.torch.executor import boxed
-from regal.backends.torch.fuse import Wishes, built
+from regal.backends.torch.fuse import TRACED, Wishes, built
 from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
 from regal.backends.torch.statistics import with_real_dtypes
-from regal.backends.torch.trial import settled
+from regal.backends.torch.trial import Probe, settled
 from regal.errors import BackendError
 from regal.frontends.torch.fx import graph_of
 from regal.fusion.types import CONTIGUOUS, Kernel
@@ -236,6 +236,25 @@ def other_dtype() -> str:
     return ""
 
 
+def other_strides() -> dict[str, Any]:
+    """Run a kernel that yields other strides than its fake one, and a view that they forbid."""
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).t().contiguous().t()
+
+    x = torch.randn(4, 3)
+    module = traced(lambda x: (x + 1).view(12), x)
+    first, second = (node for node in module.graph.nodes if node.op == "call_function")
+    for node in (first, second):
+        node.meta[TRACED] = (node.name, CONTIGUOUS)
+    first.target, first.args = turned, (first.args[0],)
+    module.recompile()
+    probe = Probe(module)
+    result = probe.run(x)
+    noted = {name: strides for (name, _), strides in probe.strides.items()}
+    return {"noted": noted, "first": first.name, "right": result.equal((x + 1).view(12))}
+
+
 def no_exact_result() -> str:
     """Return what is said of a graph that cannot run in double precision."""
 
@@ -311,6 +330,7 @@ def main() -> None:
         "under autocast": under_autocast(),
         "statistics": statistics(),
         "other dtype": other_dtype(),
+        "other strides": other_strides(),
         "no exact result": no_exact_result(),
         "sizes": sizes(cache),
         "many sizes": many_sizes(),

@@ -89,6 +89,14 @@ def test_a_graph_whose_kernels_yield_other_dtypes_than_foreseen_is_not_planned(
     )
 
 
+def test_what_follows_a_kernel_of_other_strides_runs_with_those_that_were_foreseen(
+    found: dict[str, Any],
+) -> None:
+    other = found["other strides"]
+    assert other["noted"] == {other["first"]: [[1, 4]]}
+    assert other["right"]
+
+
 def test_a_difference_is_said_where_double_precision_cannot_say_who_is_right(
     found: dict[str, Any],
 ) -> None:

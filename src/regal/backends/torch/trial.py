@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Interpreter, Node
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from regal.backends.torch.fuse import TRACED, built, written_inputs
-from regal.backends.torch.layouts import same_strides
+from regal.backends.torch.layouts import same_strides, with_strides
 from regal.errors import BackendError
 
 if TYPE_CHECKING:
@@ -111,12 +111,15 @@ class Probe(Interpreter):
         if self._before is not None:
             self._before(n, args, kwargs)
         result = n.target(*args, **kwargs)
-        if TRACED in n.meta:
-            self._compare(n, result)
-        return result
+        return self._as_foreseen(n, result) if TRACED in n.meta else result
 
-    def _compare(self, node: Node, result: Any) -> None:
-        reals, fakes = tree_leaves(result), tree_leaves(node.meta.get("val"))
+    def _as_foreseen(self, node: Node, result: Any) -> Any:
+        """Return a result with the strides that were foreseen, and note where it had others.
+
+        What follows was built for those: a view of the real ones may be refused.
+        """
+        reals, spec = tree_flatten(result)
+        fakes = tree_leaves(node.meta.get("val"))
         differs = False
         found: list[Strides | None] = []
         for real, fake in zip(reals, fakes, strict=False):
@@ -127,8 +130,15 @@ class Probe(Interpreter):
                 raise BackendError(f"node '{node.name}' yields {real.dtype}, not {fake.dtype}")
             found.append(tuple(real.stride()))
             differs = differs or not same_strides(real, fake.stride())
-        if differs:
-            self.strides[node.meta[TRACED]] = tuple(found)
+        if not differs:
+            return result
+        self.strides[node.meta[TRACED]] = tuple(found)
+        wanted = [
+            None if strides is None else fake.stride()
+            for strides, fake in zip(found, fakes, strict=False)
+        ]
+        wanted += [None] * (len(reals) - len(wanted))
+        return tree_unflatten(with_strides(reals, wanted), spec)
 
 
 def settled(
