@@ -23,6 +23,7 @@ from regal.backends.torch.exact import InDouble, wide_args
 from regal.backends.torch.executor import boxed
 from regal.backends.torch.fuse import TRACED, Wishes, built
 from regal.backends.torch.fused_executor import FusedExecutor, Link, Way
+from regal.backends.torch.regions import Region, compiled_call
 from regal.backends.torch.statistics import with_real_dtypes
 from regal.backends.torch.trial import Probe, settled
 from regal.errors import BackendError
@@ -255,6 +256,20 @@ def other_strides() -> dict[str, Any]:
     return {"noted": noted, "first": first.name, "right": result.equal((x + 1).view(12))}
 
 
+def other_group() -> str:
+    """Return what is said of a group whose code yields other strides than were foreseen."""
+    module = traced(torch.relu, torch.randn(2, 8, 4, 4))
+    (relu,) = (node for node in module.graph.nodes if node.op == "call_function")
+    value = relu.meta["val"]
+    with value.fake_mode:
+        last = value.contiguous(memory_format=torch.channels_last)
+    try:
+        compiled_call(Region(module, (last,), "other"))
+    except BackendError as error:
+        return str(error)
+    return ""
+
+
 def no_exact_result() -> str:
     """Return what is said of a graph that cannot run in double precision."""
 
@@ -331,6 +346,7 @@ def main() -> None:
         "statistics": statistics(),
         "other dtype": other_dtype(),
         "other strides": other_strides(),
+        "other group": other_group(),
         "no exact result": no_exact_result(),
         "sizes": sizes(cache),
         "many sizes": many_sizes(),

@@ -97,6 +97,10 @@ def test_what_follows_a_kernel_of_other_strides_runs_with_those_that_were_forese
     assert other["right"]
 
 
+def test_a_group_whose_code_yields_other_strides_is_none(found: dict[str, Any]) -> None:
+    assert found["other group"] == "a group yields strides (128, 16, 4, 1), not (128, 1, 32, 8)"
+
+
 def test_a_difference_is_said_where_double_precision_cannot_say_who_is_right(
     found: dict[str, Any],
 ) -> None:

@@ -233,7 +233,9 @@ def compiled_call(region: Region) -> Call:
                     )
                 )
     # A context of its own: Inductor reports strides of outputs to the one that is active.
-    with tracing(TracingContext(mode)), torch.no_grad():
+    context = TracingContext(mode)
+    context.output_strides = []
+    with tracing(context), torch.no_grad():
         with mode:  # what the nodes make from nothing is fake, too
             module = make_fx(region.module, decomposition_table=select_decomp_table())(*inputs)
         record_original_output_strides(module)
@@ -241,5 +243,8 @@ def compiled_call(region: Region) -> Call:
         output.meta["user_visible_output_idxs"] = list(range(len(region.values)))
         output.meta["original_output_strides"] = [v.stride() for v in region.values]
         compiled = compile_fx_inner(module, inputs)
+    for value, strides in zip(region.values, context.output_strides, strict=True):
+        if strides is not None and not same_strides(value, strides):
+            raise BackendError(f"a group yields strides {strides}, not {value.stride()}")
     call: Call = getattr(compiled, "current_callable", None) or compiled
     return call
