@@ -258,7 +258,7 @@ def other_strides() -> dict[str, Any]:
 
 def other_group() -> str:
     """Return what is said of a group whose code yields other strides than were foreseen."""
-    module = traced(torch.relu, torch.randn(2, 8, 4, 4))
+    module = traced(lambda x: (torch.relu(x),), torch.randn(2, 8, 4, 4))
     (relu,) = (node for node in module.graph.nodes if node.op == "call_function")
     value = relu.meta["val"]
     with value.fake_mode:
